@@ -1,0 +1,17 @@
+.PHONY: dev check test lab
+
+dev:  ## Install for development
+	python -m pip install -q -e '.[dev]'
+
+check:  ## Format, lint, types, import direction
+	ruff format --check .
+	ruff check .
+	mypy
+	mypy tests
+	PYTHONPATH=.dev lint-imports
+
+test:  ## The tests that need no PyTorch
+	python -m pytest
+
+lab:  ## Real torchrun jobs that really hang (needs PyTorch and, for the D state, root)
+	python -m pytest -m lab

@@ -1,0 +1,1 @@
+"""Watching, judging and supervising: everything that puts the other rooms to work."""

@@ -1,0 +1,1 @@
+"""Diagnosis and stack tree to text: one file per output, each a pure function of its input."""

@@ -1,0 +1,1 @@
+"""The words everybody shares: immutable types and pure codecs, without any I/O."""

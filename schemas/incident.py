@@ -1,0 +1,84 @@
+"""An incident: the evidence of one stall, before anybody has judged it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from whyhang.schemas.process import Process
+from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
+from whyhang.schemas.rankset import NOBODY, RankSet
+
+FORMAT = "whyhang.incident/1"
+Trigger = Literal["stall", "manual", "exit", "import"]
+NodeStatus = Literal["ok", "partial", "missing", "not_collected"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A machine and what was heard from it.
+
+    ``missing`` means that it had answered before, was asked and is silent, which is evidence;
+    ``not_collected`` that it was never asked or never there, which is none.
+    """
+
+    name: str
+    ranks: RankSet = NOBODY
+    unread: RankSet = NOBODY
+    status: NodeStatus = "ok"
+    reason: str | None = None
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether its ranks take part in what rules count."""
+        return self.status != "not_collected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Whether a source of evidence could be read, and why not."""
+
+    ok: bool
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Every process that one sample saw, on all nodes."""
+
+    index: int
+    at: str
+    monotonic_seconds: float
+    processes: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """The whole evidence: the index, the samples in order of time, and what the log said.
+
+    ``print_id`` is the nanosecond UTC time of the start of the collection as 19 digits, None for
+    imported dumps. Times are ISO 8601.
+    """
+
+    print_id: str | None
+    job_id: str | None = None
+    job_name: str | None = None
+    framework: str | None = None
+    taken_at: str | None = None
+    finished_at: str | None = None
+    trigger: Trigger = "manual"
+    world_size: int | None = None
+    nodes: tuple[Node, ...] = ()
+    samples: tuple[Snapshot, ...] = ()
+    progress: Progress = field(default_factory=Progress)
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    history: tuple[ProgressEvent, ...] = ()
+    events: tuple[LogEvent, ...] = ()
+    log_excerpt: tuple[str, ...] = ()
+    whyhang: str | None = None
+
+    @property
+    def last(self) -> Snapshot | None:
+        """The last sample, of which counts and graphs are made."""
+        return self.samples[-1] if self.samples else None
