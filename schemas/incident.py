@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import NOBODY, RankSet
+from whyhang.schemas.ras import RasReport
 
 FORMAT = "whyhang.incident/1"
 Trigger = Literal["stall", "manual", "exit", "import"]
@@ -76,6 +78,8 @@ class Incident:
     history: tuple[ProgressEvent, ...] = ()
     events: tuple[LogEvent, ...] = ()
     log_excerpt: tuple[str, ...] = ()
+    ras: tuple[RasReport, ...] = ()
+    flight: tuple[FlightDump, ...] = ()
     whyhang: str | None = None
 
     @property

@@ -84,7 +84,8 @@ class Verdict:
     """The conclusion of one judgement.
 
     ``rule`` is the id of the rule that won (None where none fired), ``also`` those that fired
-    beside it. ``lowered`` lists why the confidence is below the rule's own.
+    beside it. ``lowered`` lists why the confidence is below the rule's own, ``overrides`` the
+    variables of the rules that were given another value (``still=30s``).
     """
 
     verdict: VerdictKind
@@ -104,6 +105,7 @@ class Verdict:
     lowered: tuple[str, ...] = ()
     next_steps: tuple[str, ...] = ()
     rules_digest: str | None = None
+    overrides: tuple[str, ...] = ()
     whyhang: str | None = None
 
     @property
