@@ -30,7 +30,7 @@ class FrameList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """An entry of ``rules:``; ``when`` is wrapped in its ``for``, ``id`` carries the pack's name."""
+    """An entry of ``rules:``; ``when`` holds its ``for``, ``id`` starts with the pack's name."""
 
     id: str
     when: Expr
@@ -67,7 +67,8 @@ class SuppressRule:
 class Ruleset:
     """All that a ``hang.yaml`` and its packs say, resolved and free of errors.
 
-    ``digest`` is ``sha256:…`` over the sources; equal sources give an equal digest.
+    ``digest`` is ``sha256:…`` over the sources; equal sources give an equal digest. ``overrides``
+    are the values of ``--set``, as ``name=value``.
     """
 
     config: Config = field(default_factory=Config)
@@ -79,3 +80,4 @@ class Ruleset:
     suppress: tuple[SuppressRule, ...] = ()
     rules: tuple[Rule, ...] = ()
     digest: str = ""
+    overrides: tuple[str, ...] = ()
