@@ -1,0 +1,235 @@
+"""Reads the dumps of PyTorch's flight recorder: pickles and JSON, NCCL and gloo, torch 2.2 on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from whyhang.collectors.flight_recorder_pickle import PickleRefused, load_plain
+from whyhang.schemas.flight_recorder import (
+    FlightDump,
+    FlightEntry,
+    FlightGroup,
+    GroupStatus,
+    Sizes,
+)
+from whyhang.schemas.missing import Missing
+
+MAX_BYTES = 256 << 20
+MAX_ENTRIES = 200_000
+MAX_RANKS = 200_000
+MAX_SHAPES = 4096
+MAX_FRAMES = 32
+_RANK_IN_NAME = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?\Z")
+_NUMBER = re.compile(r"\d{1,9}")
+_TEXT_LIMIT = 1000
+
+
+def rank_in_name(name: str) -> int | None:
+    """The rank that a file's name ends with: ``_dump_12``, ``nccl_trace_rank_3``, ``3.json``."""
+    match = _RANK_IN_NAME.search(name)
+    return None if match is None else int(match[1])
+
+
+def read_dumps(directory: Path) -> tuple[tuple[FlightDump, ...], Mapping[int, str]]:
+    """The dumps of a directory by rank, and why others could not be read.
+
+    Of two files of one rank the one whose name sorts last counts. Raises OSError where the
+    directory cannot be listed.
+    """
+    dumps: dict[int, FlightDump] = {}
+    problems: dict[int, str] = {}
+    for path in sorted(directory.iterdir()):
+        rank = rank_in_name(path.name)
+        if rank is None or rank >= MAX_RANKS or not path.is_file():
+            continue
+        dump = read_file(path, rank)
+        if isinstance(dump, Missing):
+            problems[rank] = dump.reason
+        else:
+            dumps[rank] = dump
+    return (
+        tuple(dumps[rank] for rank in sorted(dumps)),
+        {rank: why for rank, why in problems.items() if rank not in dumps},
+    )
+
+
+def read_file(path: Path, rank: int) -> FlightDump | Missing:
+    """The dump of one rank, or why it could not be read."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return Missing(f"{path.name}: larger than {MAX_BYTES} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        return Missing(f"{path.name}: {error.strerror}")
+    found = parse_dump(data, rank)
+    return Missing(f"{path.name}: {found.reason}") if isinstance(found, Missing) else found
+
+
+def parse_dump(data: bytes, rank: int) -> FlightDump | Missing:
+    """Parse a dump in either form. Never raises."""
+    if not data:
+        return Missing("empty")
+    try:
+        if data.lstrip()[:1] == b"{":
+            found: object = json.loads(data)
+        else:
+            found = load_plain(data)
+    except PickleRefused as error:
+        return Missing(str(error))
+    except (ValueError, RecursionError):
+        return Missing("cut or damaged")
+    if not isinstance(found, dict) or not ("entries" in found or "pg_status" in found):
+        return Missing("not a flight recorder dump")
+    return FlightDump(
+        rank=rank,
+        version=_text(found.get("version")),
+        nccl_version=_text(found.get("nccl_version") or found.get("comm_lib_version")),
+        groups=tuple(_groups(found.get("pg_config"))),
+        status=dict(_statuses(found.get("pg_status"))),
+        entries=tuple(sorted(_entries(found.get("entries")), key=lambda entry: entry.record)),
+    )
+
+
+def _groups(found: object) -> Iterator[FlightGroup]:
+    for key, value in _items(found):
+        if not isinstance(value, dict):
+            continue
+        name = _text(value.get("name")) or key
+        if name:
+            yield FlightGroup(
+                name=name,
+                description=_text(value.get("desc")) or "",
+                ranks=_ranks(value.get("ranks")),
+            )
+
+
+def _ranks(found: object) -> tuple[int, ...] | None:
+    """Members as a list or as its text ``[0, 1]``; gloo leaves it empty: unknown."""
+    if isinstance(found, str):
+        return _written_ranks(found)
+    if not isinstance(found, (list, tuple)):
+        return None
+    return _members(n for n in map(_integer, found[:MAX_RANKS]) if n is not None)
+
+
+@lru_cache(maxsize=4096)
+def _written_ranks(text: str) -> tuple[int, ...] | None:
+    """Read once for all the dumps that repeat it."""
+    return _members(int(match[0]) for match in islice(_NUMBER.finditer(text), MAX_RANKS))
+
+
+def _members(ranks: Iterable[int]) -> tuple[int, ...] | None:
+    return tuple(sorted({rank for rank in ranks if 0 <= rank < MAX_RANKS})) or None
+
+
+def _statuses(found: object) -> Iterator[tuple[int, GroupStatus]]:
+    for key, value in _items(found):
+        number = _integer(key)
+        if number is not None and isinstance(value, dict):
+            yield (
+                number,
+                GroupStatus(
+                    enqueued=_counter(value.get("last_enqueued_collective")),
+                    started=_counter(value.get("last_started_collective")),
+                    completed=_counter(value.get("last_completed_collective")),
+                ),
+            )
+
+
+def _entries(found: object) -> Iterator[FlightEntry]:
+    if not isinstance(found, (list, tuple)):
+        return
+    for place, value in enumerate(found[-MAX_ENTRIES:]):
+        if isinstance(value, dict):
+            yield _entry(value, place)
+
+
+def _entry(value: Mapping[Any, Any], place: int) -> FlightEntry:
+    group = value.get("process_group")
+    if isinstance(group, (list, tuple)):
+        group = group[0] if group else ""
+    op = _text(value.get("profiling_name")) or ""
+    record = _integer(value.get("record_id", value.get("id")))
+    state = _text(value.get("state")) or "scheduled"
+    retired = value.get("retired") is True
+    seq = _integer(value.get("collective_seq_id", value.get("seq_id")))
+    completed = (_integer(value.get("time_discovered_completed_ns")) or 0) > 0
+    return FlightEntry(
+        record=place if record is None else record,
+        group=_text(group) or "",
+        group_id=_integer(value.get("pg_id")),
+        op=op,
+        seq=seq or 0,
+        p2p_seq=_integer(value.get("p2p_seq_id")) or 0,
+        is_p2p=value.get("is_p2p") is True or "->" in op or "<-" in op,
+        state="completed" if completed else state,
+        retired=retired,
+        input_sizes=_sizes(value.get("input_sizes")),
+        output_sizes=_sizes(value.get("output_sizes")),
+        dtypes=_names(value.get("input_dtypes")) + _names(value.get("output_dtypes")),
+        created_ns=_integer(value.get("time_created_ns")),
+        # Records that are over are many, and nobody asks where they came from.
+        frames=() if retired or completed else _frames(value.get("frames")),
+    )
+
+
+def _sizes(found: object) -> Sizes:
+    if not isinstance(found, (list, tuple)):
+        return ()
+    return tuple(
+        tuple(n for n in map(_integer, shape[:64]) if n is not None)
+        for shape in found[:MAX_SHAPES]
+        if isinstance(shape, (list, tuple))
+    )
+
+
+def _names(found: object) -> tuple[str, ...]:
+    if not isinstance(found, (list, tuple)):
+        return ()
+    return tuple(name for name in found[:MAX_SHAPES] if isinstance(name, str))
+
+
+def _frames(found: object) -> tuple[str, ...]:
+    if not isinstance(found, (list, tuple)):
+        return ()
+    return tuple(
+        f"{_text(f.get('name')) or '?'} {_text(f.get('filename')) or '?'}:{_integer(f.get('line'))}"
+        for f in found[:MAX_FRAMES]
+        if isinstance(f, dict)
+    )
+
+
+def _items(found: object) -> Iterator[tuple[str, object]]:
+    if isinstance(found, dict):
+        for key, value in found.items():
+            yield str(key)[:_TEXT_LIMIT], value
+
+
+def _text(value: object) -> str | None:
+    return value[:_TEXT_LIMIT] if isinstance(value, str) else None
+
+
+def _counter(value: object) -> int | None:
+    """A sequence number; -1 stands for none."""
+    number = _integer(value)
+    return None if number is None or number < 0 else number
+
+
+def _integer(value: object) -> int | None:
+    """A number, also where JSON dumps write it as text."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if abs(value) < 1 << 63 else None
+    if isinstance(value, str) and len(value) < 20:
+        try:
+            return int(value)
+        except ValueError:
+            return None
+    return None

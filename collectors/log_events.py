@@ -1,0 +1,193 @@
+"""Log lines that tell of a fault: a rank that died, a collective that timed out, a traceback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from whyhang.collectors.log_patterns import match_line
+from whyhang.schemas.progress import LogEvent
+from whyhang.schemas.rankset import RankSet
+
+_MAX_LINE = 500
+_MAX_EVENTS = 256
+# Ranks beyond any job's size come from torn lines.
+_MAX_RANK = 10_000_000
+
+_GLOBAL_RANK = re.compile(r"\[rank(\d+)\]:")
+_ELASTIC = re.compile(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
+_TRACEBACK = re.compile(r"(?:^|[\s:>])Traceback \(most recent call last\):")
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning)\b.*)$")
+
+_BLOCK = re.compile(r"\bChildFailedError:")
+_BLOCK_END = re.compile(r"^={20,}")
+_ROOT = re.compile(r"Root Cause \(first observed failure\)")
+_FIELD = re.compile(r"^\s*(rank|exitcode|host|time|error_file)\s*: (.*)$")
+_BLOCK_LINES = 20_000
+# Between the error's name and the double rule that opens the report there is at most a blank line.
+_HEAD_LINES = 5
+_SIGTERM = -15
+
+
+@dataclass(slots=True)
+class _Report:
+    """The failure report of torchrun while it is being read."""
+
+    root: bool = False
+    bars: int = 0
+    lines: int = 0
+    rank: int | None = None
+    host: str | None = None
+    at: str | None = None
+
+
+@dataclass(slots=True)
+class _Search:
+    first_rank: int | None
+    node: str | None = None
+    events: list[LogEvent] = field(default_factory=list)
+    report: _Report | None = None
+    # Index of the event whose traceback is still being read, by the rank that prints it.
+    tracebacks: dict[int | None, int] = field(default_factory=dict)
+    seen: set[tuple[str, int, str | None, str | None]] = field(default_factory=set)
+
+    def add(self, event: LogEvent) -> None:
+        if len(self.events) < _MAX_EVENTS:
+            self.events.append(event)
+
+    def add_once(self, event: LogEvent) -> None:
+        """Add what was not said yet of the same rank, node and device: such lines repeat."""
+        key = (event.kind, event.ranks.bits, event.node, event.device)
+        if key not in self.seen:
+            self.seen.add(key)
+            self.add(event)
+
+
+def find_events(
+    lines: Iterable[str], *, first_rank: int | None = 0, node: str | None = None
+) -> tuple[LogEvent, ...]:
+    """The faults that the lines tell of, in their order; at most 256.
+
+    Kinds: ``rank_failed`` (a rank ended by itself; ``exit_code`` is negative for a signal),
+    ``traceback`` (its ``line`` is the exception), and those of
+    :mod:`whyhang.collectors.log_patterns`, each once per rank, node and device. Ranks that the
+    launcher itself ended by SIGTERM after the first failure are no events, nor is the launcher's
+    own traceback. Lines may still carry prefixes such as ``[rank3]:``.
+
+    ``first_rank`` is the global rank of local rank 0 where the lines were written, for those that
+    name a local rank only; None if unknown. ``node`` is where they were written, if it was one
+    node; a node that a line names goes before it.
+    """
+    search = _Search(first_rank=first_rank, node=node)
+    for line in lines:
+        _read(search, line.rstrip("\r\n"))
+    return _without_doubles(search.events)
+
+
+def _read(search: _Search, line: str) -> None:
+    if search.report is not None and _read_report(search, search.report, line):
+        return
+    if not line or line.isspace():
+        return
+    rank = _prefix_rank(line)
+    if "ChildFailedError" in line and _BLOCK.search(line):
+        search.report = _Report()
+        # What came before was the traceback of the launcher itself.
+        index = search.tracebacks.pop(rank, None)
+        if index is not None and index == len(search.events) - 1:
+            search.events.pop()
+        return
+    if "failed (exitcode" in line and (match := _ELASTIC.search(line)) is not None:
+        code, local = int(match[1]), int(match[2])
+        ranks = _ranks(None if search.first_rank is None else search.first_rank + local)
+        if code != _SIGTERM:
+            search.add(_event("rank_failed", line, ranks, exit_code=code))
+        return
+    told = tuple(match_line(line, rank, node=search.node))
+    for event in told:
+        search.add_once(event)
+    if told and rank not in search.tracebacks:
+        return
+    if "Traceback" not in line and rank not in search.tracebacks:
+        return
+    bare = _GLOBAL_RANK.sub("", line, count=1)
+    bare = bare[1:] if bare is not line and bare.startswith(" ") else bare
+    if _TRACEBACK.search(line):
+        search.tracebacks[rank] = len(search.events)
+        search.add(_event("traceback", line, _ranks(rank)))
+    elif rank in search.tracebacks and _EXCEPTION.match(bare):
+        index = search.tracebacks.pop(rank)
+        if index < len(search.events):
+            search.events[index] = _event("traceback", bare, _ranks(rank))
+
+
+def _read_report(search: _Search, report: _Report, line: str) -> bool:
+    """Whether the line belongs to the report; ends the report behind its last line."""
+    report.lines += 1
+    bare = _GLOBAL_RANK.sub("", line, count=1)
+    if _BLOCK_END.match(bare.strip()):
+        report.bars += 1
+        if report.bars == 2:
+            search.report = None
+        return True
+    if _ROOT.search(bare):
+        report.root = True
+        return True
+    match = _FIELD.match(bare)
+    if match is None or not report.root:
+        if report.lines > (_BLOCK_LINES if report.bars else _HEAD_LINES):
+            search.report = None
+        return report.bars > 0
+    name, value = match[1], match[2].strip()
+    if name == "time":
+        report.at = value
+    elif name == "host":
+        report.host = value
+    elif name == "rank":
+        report.rank = _int(value.split(" ", 1)[0])
+    elif name == "exitcode":
+        code = re.match(r"-?\d+", value)
+        search.add(
+            LogEvent(
+                kind="rank_failed",
+                line=f"rank {report.rank} exitcode {value}",
+                ranks=_ranks(report.rank),
+                node=report.host,
+                exit_code=None if code is None else int(code[0]),
+                at=report.at,
+            )
+        )
+        report.root = False
+    return True
+
+
+def _without_doubles(events: list[LogEvent]) -> tuple[LogEvent, ...]:
+    """Drop the agent's short note where its report says the same better."""
+    reported = {
+        event.exit_code for event in events if event.kind == "rank_failed" and event.at is not None
+    }
+    kept: list[LogEvent] = []
+    for event in events:
+        note = event.kind == "rank_failed" and event.at is None
+        if note and event.exit_code in reported:
+            continue
+        kept.append(event)
+    return tuple(kept)
+
+
+def _event(kind: str, line: str, ranks: RankSet, *, exit_code: int | None = None) -> LogEvent:
+    return LogEvent(kind=kind, line=line.strip()[:_MAX_LINE], ranks=ranks, exit_code=exit_code)
+
+
+def _prefix_rank(line: str) -> int | None:
+    match = _GLOBAL_RANK.search(line[:200]) if "[rank" in line else None
+    return None if match is None else _int(match[1])
+
+
+def _ranks(rank: int | None) -> RankSet:
+    return RankSet() if rank is None or rank > _MAX_RANK else RankSet([rank])
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() and len(text) <= 9 else None

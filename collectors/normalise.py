@@ -1,0 +1,114 @@
+"""From the bytes of a log to clean pieces, each the text of one line or one state of a bar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# A regex must never be handed a config dump of megabytes.
+MAX_PIECE_BYTES = 64 * 1024
+MAX_PREFIXES = 4
+
+_BREAKS = re.compile(rb"[\r\n]+")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|[@-Z\\-_])"
+    r"|\x08+"
+)
+_STAMP = r"(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d))"
+
+# Each is tried at the start of the piece. `rank` is the global one, `local` counts within a node.
+_CRI = re.compile(_STAMP + r" (?:stdout|stderr) (?P<tag>[FP])(?: |$)")
+_PREFIXES = (
+    _CRI,
+    re.compile(r"\[pod/[^\]]+\] "),  # kubectl logs --prefix
+    re.compile(_STAMP + r" "),  # kubectl logs --timestamps
+    re.compile(r"\[rank(?P<rank>\d+)\]:(?: |(?=\[))"),  # c10d's hook for tracebacks, C++ logging
+    re.compile(r"\[[A-Za-z_][\w-]*?(?P<local>\d+)\]:"),  # torchrun --tee
+    re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    re.compile(r"\([A-Za-z_][\w.]* pid=\d+(?:, ip=[\d.]+)?\) "),  # Ray
+    re.compile(r"[\w.-]+/\d+ (?=\[)"),  # TorchX, NeMo-Run
+    re.compile(r" {0,6}(?P<rank>\d{1,6}): (?=[\S ])"),  # srun -l, NVRx
+)
+_RAY_REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
+# Standard logging writes while the line of a bar is still open: cut behind the closing bracket.
+_GLUED_BAR = re.compile(r"(\d{1,3}%\|[^|]*\| *\d+/\d+ \[[^\]]*\])(?=\S)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A clean piece of a log.
+
+    ``rank`` is what a known prefix says; with ``local`` it counts within one node only.
+    ``stamp`` is the timestamp that a container runtime put before the line.
+    """
+
+    text: str
+    rank: int | None = None
+    local: bool = False
+    stamp: str | None = None
+
+
+class Normaliser:
+    """Cleans the bytes of one source; keeps the begun line of a container runtime between calls."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def feed(self, data: bytes) -> Iterator[Piece]:
+        """The non-blank pieces of ``data``, which must end with whole lines. Never raises."""
+        for raw in _BREAKS.split(data):
+            raw = raw.lstrip(b"\0")
+            if raw and not raw.isspace():
+                yield from self._clean(_decode(raw))
+
+    def _clean(self, text: str) -> Iterator[Piece]:
+        text = _ESCAPES.sub("", text)
+        rank: int | None = None
+        local = False
+        stamp: str | None = None
+        for _ in range(MAX_PREFIXES):
+            match = _first_prefix(text)
+            if match is None:
+                break
+            found = match.groupdict()
+            text = text[match.end() :]
+            stamp = found.get("stamp") or stamp
+            if found.get("rank") is not None:
+                rank, local = int(found["rank"]), False
+            elif found.get("local") is not None and rank is None:
+                rank, local = int(found["local"]), True
+            if match.re is _CRI:
+                # Runtimes cut lines at 16 KiB: tag P says that the rest follows.
+                text = (self._begun + text)[: 2 * MAX_PIECE_BYTES]
+                self._begun = text if found["tag"] == "P" else ""
+                if found["tag"] == "P":
+                    return
+        text = _RAY_REPEATED.sub("", text)
+        glued = _GLUED_BAR.search(text)
+        parts = (text,) if glued is None else (text[: glued.end(1)], text[glued.end(1) :])
+        for part in parts:
+            if part.strip():
+                yield Piece(text=part, rank=rank, local=local, stamp=stamp)
+
+
+def normalise(data: bytes) -> Iterator[Piece]:
+    """The clean pieces of a whole log. Never raises."""
+    return Normaliser().feed(data)
+
+
+def _first_prefix(text: str) -> re.Match[str] | None:
+    for prefix in _PREFIXES:
+        match = prefix.match(text)
+        if match is not None:
+            return match
+    return None
+
+
+def _decode(raw: bytes) -> str:
+    if len(raw) > MAX_PIECE_BYTES:
+        half = MAX_PIECE_BYTES // 2
+        raw = raw[:half] + b" ... " + raw[-half:]
+    return raw.decode("utf-8", errors="replace")

@@ -1,0 +1,375 @@
+"""Presets: what a clean piece of a log says about the progress of training."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from whyhang.collectors.preset_patterns import (
+    FAMILIES,
+    HF,
+    SPECIFIC,
+    STEP,
+    TQDM_BAR,
+    TQDM_OTHER,
+    Family,
+)
+from whyhang.schemas.progress import EventKind, LogLine
+
+# Long enough for the widest progress line known (verl prints some 4 KiB), short enough for regexes.
+_MAX_SEARCHED = 16 * 1024
+_MAX_TEXT = 400
+# What is read again once `auto` has found the preset.
+_KEPT_PIECES = 2000
+# How long a generic choice may still give way to a framework's own preset, in pieces.
+_PROBED_PIECES = 20_000
+_ENOUGH_RISES = 3
+_GENERIC = ("tqdm", "step")
+_STUCK_BAR_RISES = 30
+_NEARLY_DONE = 0.9
+
+
+class Preset(Protocol):
+    """Reads the lines of one family of frameworks.
+
+    ``others`` counts movements of bars that belong to other phases (evaluation, loading): the job
+    is alive, though training does not advance.
+    """
+
+    name: str
+    others: int
+
+    def read(self, piece: str) -> LogLine | None:
+        """What the piece says; None if nothing."""
+        ...
+
+
+class BarLatch:
+    """Tells the training bar from the bars of other phases, by what stands before it and its total.
+
+    The first bar seen holds the latch. Another takes it over by rising when the holder is complete,
+    never rose itself, or has stood still for long. A pinned total holds against all others.
+    """
+
+    def __init__(self) -> None:
+        self._held: tuple[str, int] | None = None
+        self._pinned = False
+        self._steps: dict[tuple[str, int], int] = {}
+        self._rises: dict[tuple[str, int], int] = {}
+
+    def pin(self, total: int) -> None:
+        """Hold to bare bars of this total, which the log has announced."""
+        self._held = ("", total)
+        self._pinned = True
+
+    def admits(self, about: str, step: int, total: int) -> tuple[bool, bool]:
+        """Whether the bar is the training bar, and whether it moved."""
+        key = (about, total)
+        last = self._steps.get(key)
+        moved = last is not None and step != last
+        self._steps[key] = step
+        if last is None or step < last:
+            self._rises[key] = 0
+        elif moved:
+            self._rises[key] += 1
+        if self._held is None:
+            self._held = key
+        if key == self._held:
+            for other in self._rises:
+                if other != key and moved:
+                    self._rises[other] = 0
+        elif self._may_take(key):
+            self._held = key
+        return key == self._held, moved
+
+    def _may_take(self, key: tuple[str, int]) -> bool:
+        held = self._held
+        if held is None or self._pinned or self._rises[key] < _ENOUGH_RISES - 1:
+            return False
+        complete = self._steps.get(held, 0) >= _NEARLY_DONE * held[1]
+        never_rose = self._rises.get(held, 0) < _ENOUGH_RISES - 1 and self._steps.get(held, 0) == 0
+        return complete or never_rose or self._rises[key] >= _STUCK_BAR_RISES
+
+
+class PatternPreset:
+    """A family from the table of patterns."""
+
+    def __init__(self, family: Family) -> None:
+        self.name = family.name
+        self.others = 0
+        self._family = family
+        self._bars = BarLatch() if family.latch else None
+
+    def read(self, piece: str) -> LogLine | None:
+        searched = piece[:_MAX_SEARCHED]
+        for kind, pattern in self._family.patterns:
+            match = pattern.search(searched)
+            if match is not None:
+                return self._judged(kind, match, piece)
+        return None
+
+    def _judged(self, kind: EventKind, match: re.Match[str], piece: str) -> LogLine | None:
+        line = _line(kind, match, piece)
+        if self._bars is None or line.total is None:
+            return line
+        if kind == "init":
+            self._bars.pin(line.total)
+        elif kind == "progress" and line.step is not None:
+            ours, moved = self._bars.admits("", line.step, line.total)
+            if not ours:
+                self.others += moved
+                return None
+        return line
+
+
+class TqdmPreset:
+    """Any progress bar, with or without a description."""
+
+    def __init__(self) -> None:
+        self.name = "tqdm"
+        self.others = 0
+        self._bars = BarLatch()
+        self._other_steps: dict[str, int] = {}
+
+    def read(self, piece: str) -> LogLine | None:
+        if "%|" not in piece:
+            return None
+        searched = piece[:_MAX_SEARCHED]
+        match = TQDM_BAR.search(searched)
+        if match is None:
+            return None
+        line = _line("progress", match, piece)
+        if line.step is None or line.total is None:
+            return None
+        about = re.sub(r"\d+", "#", match["about"].strip())
+        if TQDM_OTHER.search(match["about"]) or TQDM_OTHER.search(searched, match.end("total")):
+            self.others += self._other_steps.get(about, line.step) != line.step
+            self._other_steps[about] = line.step
+            return None
+        ours, moved = self._bars.admits(about, line.step, line.total)
+        if not ours:
+            self.others += moved
+            return None
+        epoch = re.search(r"(?i)\bepoch\W{0,3}(\d+)", match["about"])
+        return line if epoch is None else replace(line, epoch=float(epoch[1]))
+
+
+class LinesPreset:
+    """Any line counts: the weakest signal."""
+
+    def __init__(self) -> None:
+        self.name = "lines"
+        self.others = 0
+
+    def read(self, piece: str) -> LogLine | None:
+        return LogLine(kind="progress", text=piece[:_MAX_TEXT])
+
+
+class RegexPreset:
+    """A user's own regex; its group ``step`` is required.
+
+    Raises ValueError for a bad regex or one without ``step``.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self.name = "pattern"
+        self.others = 0
+        try:
+            self._regex = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"not a regex: {error}") from error
+        if "step" not in self._regex.groupindex:
+            raise ValueError("a progress pattern needs a group named `step`: (?P<step>\\d+)")
+
+    def read(self, piece: str) -> LogLine | None:
+        match = self._regex.search(piece[:_MAX_SEARCHED])
+        if match is None:
+            return None
+        line = _line("progress", match, piece)
+        return None if line.step is None else line
+
+
+class _Candidate:
+    """Counts how often a preset's step rose in what was seen."""
+
+    def __init__(self, preset: Preset, family: Family | None, own_line: bool = False) -> None:
+        self.preset = preset
+        self._hints = family.hints if family is not None else ("%|",)
+        # Every loop may draw a bare bar: a family of bars must also show a line of its own.
+        self._wants_own_line = own_line
+        self._rises = 0
+        self._last = -math.inf
+
+    def feed(self, piece: str, lowered: str) -> None:
+        if self._wants_own_line and ("running training" in lowered or "{'loss':" in lowered):
+            self._wants_own_line = False
+        if not any(hint in lowered for hint in self._hints):
+            return
+        line = self.preset.read(piece)
+        if line is None or line.kind != "progress" or line.step is None:
+            return
+        if line.step > self._last:
+            self._rises += 1
+        elif line.step < self._last:
+            self._rises = 1
+        self._last = line.step
+
+    def proven(self) -> bool:
+        return self._rises >= _ENOUGH_RISES and not self._wants_own_line
+
+
+class PresetReader:
+    """Reads a log with a named preset, with a user's regex, or with what fits (``auto``).
+
+    While ``auto`` has not found a preset nothing is answered; then the last 2,000 pieces are read
+    again with it, so that nothing is lost. A generic choice (``tqdm``, ``step``) still gives way to
+    a framework's own preset. Raises ValueError for an unknown name or a bad pattern.
+    """
+
+    def __init__(self, name: str = "auto", pattern: str | None = None) -> None:
+        self._chosen: Preset | None = None
+        self._candidates: list[_Candidate] = []
+        self._kept: deque[tuple[str, int | None]] = deque(maxlen=_KEPT_PIECES)
+        self._probed = 0
+        self._others_before = 0
+        if pattern is not None:
+            self._chosen = RegexPreset(pattern)
+        elif name != "auto":
+            self._chosen = find_preset(name)
+        else:
+            self._candidates = _all_candidates()
+
+    @property
+    def preset(self) -> str | None:
+        """The name of the preset in use; None while none was found."""
+        return None if self._chosen is None else self._chosen.name
+
+    @property
+    def others(self) -> int:
+        """How often bars of other phases have moved: a rise says that the job is alive."""
+        return self._others_before + (0 if self._chosen is None else self._chosen.others)
+
+    def feed(self, piece: str, rank: int | None = None) -> Iterable[LogLine]:
+        """What the piece, or what was kept before it, says about progress."""
+        return tuple(self._feed(piece, rank))
+
+    def _feed(self, piece: str, rank: int | None) -> Iterator[LogLine]:
+        if self._candidates:
+            before = self._chosen
+            self._probe(piece)
+            if before is None:
+                self._kept.append((piece, rank))
+                if self._chosen is not None:
+                    for kept, kept_rank in self._kept:
+                        yield from self._read(kept, kept_rank)
+                    self._kept.clear()
+                return
+        yield from self._read(piece, rank)
+
+    def _read(self, piece: str, rank: int | None) -> Iterator[LogLine]:
+        line = None if self._chosen is None else self._chosen.read(piece)
+        if line is not None:
+            yield line if rank is None else replace(line, rank=rank)
+
+    def _probe(self, piece: str) -> None:
+        lowered = piece[:_MAX_SEARCHED].lower()
+        for candidate in self._candidates:
+            candidate.feed(piece, lowered)
+        proven = [one.preset for one in self._candidates if one.proven()]
+        if proven:
+            self._choose(self._best(proven, piece))
+        elif self._chosen is not None:
+            self._probed += 1
+            if self._probed > _PROBED_PIECES:
+                self._candidates = []
+
+    def _best(self, proven: list[Preset], piece: str) -> Preset:
+        """Of frameworks that print the same progress lines, the one whose other lines are there."""
+        frameworks = [preset for preset in proven if preset.name not in _GENERIC]
+        if len(frameworks) < 2:
+            return (frameworks or proven)[0]
+        pieces = [kept for kept, _ in self._kept] + [piece]
+
+        def understood(preset: Preset) -> int:
+            fresh = find_preset(preset.name)
+            return sum(fresh.read(one) is not None for one in pieces)
+
+        return max(frameworks, key=understood)
+
+    def _choose(self, preset: Preset) -> None:
+        if self._chosen is None:
+            # Fresh, because it is going to read the kept pieces again.
+            self._chosen = find_preset(preset.name)
+        else:
+            self._others_before += self._chosen.others
+            preset.others = 0
+            self._chosen = preset
+        self._candidates = (
+            [one for one in self._candidates if one.preset.name not in _GENERIC]
+            if preset.name in _GENERIC
+            else []
+        )
+
+
+def find_preset(name: str) -> Preset:
+    """A preset by its name or alias. Raises ValueError that lists the names."""
+    if name == "tqdm":
+        return TqdmPreset()
+    if name == "lines":
+        return LinesPreset()
+    for family in FAMILIES:
+        if name == family.name or name in family.aliases:
+            return PatternPreset(family)
+    raise ValueError(f"no preset is called {name!r}; there are: {', '.join(preset_names())}")
+
+
+def preset_names() -> tuple[str, ...]:
+    """All names and aliases, families first."""
+    names = ["auto", "lines", "tqdm", *(family.name for family in FAMILIES)]
+    aliases = [alias for family in FAMILIES for alias in family.aliases]
+    return (*names, *aliases)
+
+
+def _all_candidates() -> list[_Candidate]:
+    specific = [_Candidate(PatternPreset(family), family) for family in SPECIFIC]
+    return [
+        *specific,
+        _Candidate(PatternPreset(HF), HF, own_line=True),
+        _Candidate(TqdmPreset(), None),
+        _Candidate(PatternPreset(STEP), STEP),
+    ]
+
+
+def _line(kind: EventKind, match: re.Match[str], piece: str) -> LogLine:
+    found = match.groupdict()
+    milliseconds = _number(found.get("ms"))
+    seconds = _number(found.get("seconds")) if milliseconds is None else milliseconds / 1000.0
+    return LogLine(
+        kind=kind,
+        step=_count(found.get("step")),
+        total=_count(found.get("total")),
+        epoch=_number(found.get("epoch")),
+        loss=_number(found.get("loss")),
+        seconds_per_step=seconds,
+        text=piece[:_MAX_TEXT],
+    )
+
+
+def _count(text: str | None) -> int | None:
+    if text is None:
+        return None
+    digits = text.replace(",", "").replace("_", "").strip()
+    # Sixteen digits are beyond any counter and below Python's limit for int().
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 16 else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = math.nan if text is None else float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

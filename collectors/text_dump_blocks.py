@@ -1,0 +1,131 @@
+"""The processes of a paste: as they come out, and as they are put together line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from whyhang.collectors.masking import mask_cmdline, mask_text
+from whyhang.collectors.text_dump_headers import Header, ThreadHeader, labels_in
+from whyhang.schemas.frame import Frame
+from whyhang.schemas.rankset import NOBODY, RankSet
+from whyhang.schemas.stack import Stack, Thread
+
+MAX_FRAMES = 4096
+MAX_THREADS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessBlock:
+    """One process of a paste, or ``count`` of them that share these stacks.
+
+    ``ranks`` are those that a heading or a prefix names; ``labels`` coordinates such as
+    ``PP2 TP1``. ``cmdline`` is masked. ``errors`` is what stood where the stacks should be.
+    """
+
+    pid: int | None = None
+    ppid: int | None = None
+    cmdline: tuple[str, ...] | None = None
+    python: str | None = None
+    ranks: RankSet = NOBODY
+    node: str | None = None
+    labels: tuple[tuple[str, int], ...] = ()
+    count: int = 1
+    tool: str = "py-spy"
+    threads: tuple[Thread, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> bool:
+        """Whether frames of any thread were left out."""
+        return any(thread.stack.truncated for thread in self.threads)
+
+
+@dataclass(slots=True)
+class ThreadDraft:
+    """A thread whose frames are still coming in."""
+
+    header: ThreadHeader
+    frames: list[Frame] = field(default_factory=list)
+    reversed: bool = False
+    truncated: bool = False
+    # Another thread whose frames are this one's too: heads that were merged by hand.
+    shares: ThreadDraft | None = None
+
+    def add(self, frames: tuple[Frame, ...]) -> None:
+        """Take in frames, up to a limit that no stack of a program reaches."""
+        room = MAX_FRAMES - len(self.frames)
+        self.truncated |= len(frames) > room
+        self.frames += frames[:room]
+
+    def build(self) -> Thread:
+        """The thread, frames innermost first."""
+        source = self.shares or self
+        frames = tuple(source.frames[::-1] if source.reversed else source.frames)
+        return Thread(
+            name=self.header.name,
+            tid=self.header.tid,
+            active=self.header.active,
+            owns_gil=self.header.owns_gil,
+            stack=Stack(frames, self.truncated or source.truncated),
+        )
+
+
+@dataclass(slots=True)
+class BlockDraft:
+    """A process whose threads are still coming in; ``titled`` where a line named the process."""
+
+    pid: int | None = None
+    ppid: int | None = None
+    command: str = ""
+    python: str | None = None
+    header: Header = Header()
+    tool: str = "py-spy"
+    titled: bool = False
+    threads: list[ThreadDraft] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def is_worth(self) -> bool:
+        """Whether anything is known of it."""
+        return self.titled or bool(self.threads)
+
+    def build(self) -> ProcessBlock:
+        """The process, its secrets masked."""
+        words = tuple(self.command.split())
+        threads = tuple(thread.build() for thread in self.threads)
+        pid = self.pid if self.pid is not None else self.header.pid
+        return ProcessBlock(
+            pid=pid,
+            ppid=self.ppid,
+            cmdline=mask_cmdline(words) if words else None,
+            python=self.python,
+            ranks=self.header.ranks,
+            node=self.header.node,
+            labels=self.header.labels or labels_in(words[0] if words else ""),
+            count=self.header.count,
+            tool=self.tool,
+            threads=_with_main(threads, pid),
+            errors=tuple(mask_text(error) for error in self.errors),
+        )
+
+
+def _with_main(threads: tuple[Thread, ...], pid: int | None) -> tuple[Thread, ...]:
+    """Name the main thread where the tool gives no names: it alone begins in a module."""
+    if any(thread.name for thread in threads):
+        return threads
+    main = [thread for thread in threads if pid is not None and thread.tid == pid]
+    if len(main) != 1:
+        main = list(_starting_in_module(threads))
+    if len(main) != 1:
+        return threads
+    return tuple(
+        replace(thread, name="MainThread") if thread is main[0] else thread for thread in threads
+    )
+
+
+def _starting_in_module(threads: tuple[Thread, ...]) -> Iterator[Thread]:
+    for thread in threads:
+        python = thread.stack.python
+        if python and python[-1].name in ("<module>", "_run_module_as_main"):
+            yield thread

@@ -1,0 +1,224 @@
+"""Lines of a pasted dump that say whose stacks follow: processes, threads, ranks, nodes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from whyhang.schemas.rankset import MAX_RANK, NOBODY, RankSet
+
+# A list written by hand names few ranks; what names more is no list of ranks.
+MAX_LISTED = 65_536
+_MAX_HEADER = 400
+
+_PROCESS = re.compile(r"Process (\d{1,9}): ?(.*)\Z")
+_PARENT = re.compile(r"Parent Process (\d{1,9}): ?(.*)\Z")
+_PYTHON = re.compile(r"Python v(\d\S*)(?: \(.*\))?\Z")
+_THREAD = re.compile(
+    r"Thread\s*(0x[0-9A-Fa-f]+|\d+|[^\s(:\"]*)?\s*"
+    r"(?:\((idle|active|active\+gil|idle\+gil|gil)\))?\s*:?\s*(?:\"(.*)\")?\Z"
+)
+_FAULT_THREAD = re.compile(
+    r"(?:Current thread|Thread) (?:0x[0-9A-Fa-f]+|\d+)(?: \[(?P<name>.*)\])?"
+    r" \(most recent call first\):\Z"
+)
+_PYSTACK_THREAD = re.compile(
+    r"Traceback for thread (?P<tid>\d{1,9})(?: \((?P<comm>.*?)\))? \[(?P<status>.*?)\]"
+    r" ?\(most recent call last\):\Z"
+)
+_GDB_THREAD = re.compile(
+    r"(?:\*?\s*\d+\s+)?Thread (?:\d+ \(Thread )?0x[0-9A-Fa-f]+ \(LWP (?P<tid>\d{1,9})\)"
+    r"(?: \"(?P<name>[^\"]*)\")?\)?:? ?(?P<frame>.*)\Z"
+)
+_PROGRAM_MADE = re.compile(
+    r"\[(?P<stamp>[^\]]*)\] ?Py-?spy dump for (?:PID|process) (?P<pid>\d{1,9})\b", re.IGNORECASE
+)
+_RULED = re.compile(r"(?:[=#*~+<>-]{2,}) ?(?P<inside>[^=]{1,200}?) ?(?:[=#*~+<>-]{2,})?:?\Z")
+_LIST = r"\d{1,8}(?: ?(?:-|\.\.|\u2013|to|through) ?\d{1,8})?"
+_LISTS = rf"{_LIST}(?: ?(?:,|/|&|and) ?{_LIST})*"
+_RANKS = re.compile(
+    r"\[?(?:all )?(?:(?:global|training|torch|trainer|world)[ _-])?"
+    r"(?P<word>ranks?|workers?|gpus?|procs?|DP|TP|EP|PP)"
+    rf"[ _#:=-]{{0,2}}(?P<list>{_LISTS})\]?(?P<rest>.*)\Z",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"(?:the )?(?:other |remaining )?(?P<count>\d{1,6}) ?x?"
+    r"(?: (?:other |remaining )?"
+    r"(?:process(?:es)?|ranks?|workers?|procs?|gpus?|trainers?|threads?))?"
+    r"(?: (?:are|is))?(?: (?:stuck|waiting|blocked|hanging|hung|all))?"
+    r" (?:in|at):?(?: (?P<rest>.*))?\Z",
+    re.IGNORECASE,
+)
+_AFTER_RANKS = re.compile(
+    r"(?: ?\((?P<note>[^()]*)\))?"
+    r"(?: ?\b(?:is|are|was|were)\b)?(?: ?\b(?:stuck|waiting|blocked|hanging|hung)\b)?"
+    r"(?: ?\b(?:in|at|on)\b)? ?(?P<colon>:|-|—|=>|→)? ?(?P<frame>.*)\Z"
+)
+_PID = re.compile(r"\bpid[ :=#]{0,3}(\d{1,9})", re.IGNORECASE)
+_RANK_WORD = re.compile(rf"\brank[ _#:=-]{{0,2}}({_LISTS})", re.IGNORECASE)
+_NODE_WORD = re.compile(r"\b(?:node|host|hostname)[ :=] ?([A-Za-z0-9][\w.-]*)", re.IGNORECASE)
+_FIRST_WORD = re.compile(r"([A-Za-z][\w.-]*\d[\w.-]*)\b")
+_TITLE_LABELS = re.compile(r"(?<![A-Za-z])(DP|PP|TP|EP|CP)(\d{1,5})(?![\d.])")
+_FILE_PREFIX = re.compile(r"(?:(?:trace|stacks?|dump|py-?spy)[-_.])+(?=.)", re.IGNORECASE)
+_RUN = re.compile(r"(\d+)(?: ?(?:-|\.\.|\u2013|to|through) ?(\d+))?")
+
+ThreadStyle = Literal["py-spy", "faulthandler", "pystack", "gdb"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadHeader:
+    """The head of one thread. ``frame`` is the text of a frame on the same line."""
+
+    style: ThreadStyle
+    name: str | None = None
+    tid: int | None = None
+    active: bool | None = None
+    owns_gil: bool | None = None
+    frame: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a line says of the stacks after it.
+
+    ``count`` is the number of processes that share them where their ranks are not told.
+    ``frame`` is the text of a frame on the same line.
+    """
+
+    ranks: RankSet = NOBODY
+    node: str | None = None
+    pid: int | None = None
+    labels: tuple[tuple[str, int], ...] = ()
+    count: int = 1
+    frame: str = ""
+
+
+def process_header(text: str) -> tuple[int, str] | None:
+    """pid and command line of ``Process 12: python train.py``."""
+    match = _PROCESS.match(text)
+    return None if match is None else (int(match[1]), match[2])
+
+
+def parent_header(text: str) -> int | None:
+    """The parent's pid of ``Parent Process 12: …``."""
+    match = _PARENT.match(text)
+    return None if match is None else int(match[1])
+
+
+def python_header(text: str) -> str | None:
+    """The version of ``Python v3.12.3 (…)``."""
+    match = _PYTHON.match(text)
+    return None if match is None else match[1]
+
+
+def thread_header(text: str) -> ThreadHeader | None:
+    """The head of a thread, in any of the four forms."""
+    if "hread" not in text or len(text) > 4 * _MAX_HEADER:
+        return None
+    match = _FAULT_THREAD.match(text)
+    if match is not None:
+        return ThreadHeader(style="faulthandler", name=match["name"] or None)
+    match = _PYSTACK_THREAD.match(text)
+    if match is not None:
+        gil = "Has the GIL" in match["status"]
+        return ThreadHeader(style="pystack", tid=int(match["tid"]), owns_gil=gil or None)
+    match = _GDB_THREAD.match(text)
+    if match is not None:
+        return ThreadHeader(style="gdb", tid=int(match["tid"]), frame=match["frame"].strip())
+    match = _THREAD.match(text)
+    if match is None or match.group(1, 2, 3) in ((None,) * 3, ("", None, None)):
+        return None
+    ident, state, name = match.groups()
+    if state is None and name is None and not (ident or "").isdecimal():
+        return None
+    active = {"idle": False, "idle+gil": False, "active": True, "active+gil": True}.get(state or "")
+    owns = {"active": False, "active+gil": True, "gil": True, "idle+gil": True}.get(state or "")
+    # A hexadecimal number is the pthread's, not the kernel's.
+    tid = int(ident) if ident and ident.isdecimal() and len(ident) < 10 else None
+    return ThreadHeader(style="py-spy", name=name or None, tid=tid, active=active, owns_gil=owns)
+
+
+def group_header(text: str) -> Header | None:
+    """Ranks, nodes and pids named above a block; None for any other line."""
+    if len(text) > _MAX_HEADER:
+        return None
+    match = _PROGRAM_MADE.match(text)
+    if match is not None:
+        return Header(pid=int(match["pid"]), labels=labels_in(match["stamp"]))
+    match = _RULED.match(text)
+    if match is not None and (header := _ruled(match["inside"], text[0])) is not None:
+        return header
+    bare = text.strip("*_# ")
+    match = _RANKS.match(bare)
+    if match is not None:
+        return _ranked(match)
+    match = _COUNT.match(bare)
+    if match is not None and _is_frame_or_nothing(match["rest"] or ""):
+        return Header(count=int(match["count"]), frame=match["rest"] or "")
+    return None
+
+
+def labels_in(text: str) -> tuple[tuple[str, int], ...]:
+    """Coordinates such as ``PP2 TP1`` or ``scheduler_PP2_TP1``."""
+    return tuple(
+        (axis, int(number)) for axis, number in _TITLE_LABELS.findall(text.replace("_", " "))
+    )
+
+
+def parse_ranks(text: str) -> RankSet | None:
+    """``0,3,5,7``, ``3..7``, ``0-2`` or ``0 and 4`` as a set; None where it is no such list."""
+    ranks: set[int] = set()
+    for first, last in _RUN.findall(text):
+        low, high = int(first), int(last or first)
+        if not low <= high <= MAX_RANK or high - low + len(ranks) >= MAX_LISTED:
+            return None
+        ranks.update(range(low, high + 1))
+    return RankSet(ranks) if ranks else None
+
+
+def _ranked(match: re.Match[str]) -> Header | None:
+    """A line that begins with a list of ranks, if all of it is a heading."""
+    ranks = parse_ranks(match["list"])
+    after = _AFTER_RANKS.match(match["rest"].strip("*_ "))
+    if ranks is None or after is None:
+        return None
+    note, frame = after["note"] or "", after["frame"].strip()
+    if not _is_frame_or_nothing(frame):
+        return None
+    if match["word"].lower() in ("pp", "ep") and len(ranks) == 1 and not after["colon"]:
+        return None
+    pid = _PID.search(note)
+    return Header(ranks=ranks, pid=int(pid[1]) if pid else None, frame=frame)
+
+
+def _is_frame_or_nothing(text: str) -> bool:
+    return not text or (text.endswith(")") and " (" in text)
+
+
+def node_of_file(name: str) -> str:
+    """The node that a file's name carries: ``trace-gpu31.out`` is gpu31's."""
+    stem = name.rsplit("/", 1)[-1]
+    for ending in (".txt", ".out", ".log", ".dump"):
+        stem = stem.removesuffix(ending)
+    return _FILE_PREFIX.sub("", stem)
+
+
+def _ruled(inside: str, rule: str) -> Header | None:
+    """What stands between two rules: ``node-0 PID 11841``, ``rank 3``, or a file's name."""
+    pid, rank, node = _PID.search(inside), _RANK_WORD.search(inside), _NODE_WORD.search(inside)
+    ranks = None if rank is None else parse_ranks(rank[1])
+    first = _FIRST_WORD.match(inside)
+    name = node[1] if node is not None else None
+    if name is None and first is not None and not _RANK_WORD.match(first[1]):
+        alone = inside == first[1] and rule == "="
+        name = first[1] if pid is not None or ranks is not None or alone else None
+    if pid is None and ranks is None and name is None:
+        return None
+    return Header(
+        ranks=ranks or NOBODY,
+        node=None if name is None else node_of_file(name),
+        pid=int(pid[1]) if pid else None,
+        labels=labels_in(inside),
+    )
