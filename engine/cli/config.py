@@ -1,0 +1,43 @@
+"""``whyhang config``: what a hang.yaml and its packs come to, with the origin of each item."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from whyhang.engine.cli.overrides import add_set_option, read_overrides
+
+DEFAULT_PATH = "hang.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``whyhang config``."""
+    parser.add_argument(
+        "--resolved",
+        action="store_true",
+        required=True,
+        help="the merged file: packs, includes, verbs, overrides and defaults",
+    )
+    parser.add_argument(
+        "-c", "--config", type=Path, help=f"the file (default: {DEFAULT_PATH}, else the pack)"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    add_set_option(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the merged file."""
+    from whyhang.rules.resolve import resolve, resolved_json, resolved_lines
+    from whyhang.rules.sources import DEFAULT, included, read_source
+
+    path = options.config
+    if path is None and Path(DEFAULT_PATH).is_file():
+        path = Path(DEFAULT_PATH)
+    source = included(DEFAULT, None) if path is None else read_source(path)
+    resolved = resolve(source, read_overrides(options))
+    if options.format == "json":
+        print(json.dumps(resolved_json(resolved), indent=2, ensure_ascii=False))
+    else:
+        print(*resolved_lines(resolved), sep="\n")
+    return 0

@@ -1,0 +1,106 @@
+"""Entry point: parses the command line and imports only what the chosen command needs.
+
+``--help`` and ``--version`` must stay cheap, because the entry point stands before every training
+job: nothing but argparse is imported here (a test keeps it so).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+VERSION = "0.1.0"
+
+
+# Each command stands in a module of its own name.
+COMMANDS = {
+    "run": "start a training command and watch it; diagnose a hang",
+    "collect": "sample a running job now and diagnose it",
+    "diagnose": "verdict and reports from recorded evidence",
+    "render": "write one output of an incident again",
+    "check": "find all errors in hang.yaml",
+    "fmt": "write hang.yaml in its usual form",
+    "config": "show what hang.yaml and its packs come to, item by item",
+    "schema": "print the JSON Schema of hang.yaml",
+    "fields": "list what conditions may ask",
+    "test": "run the unit tests of rules",
+    "explain": "which clauses decided, and why; or what the code of a finding means",
+    "replay": "judge recorded incidents with changed rules and detection thresholds",
+    "diff": "what changes on recorded incidents between two versions of the rules",
+    "list": "the incidents that are kept",
+    "prune": "delete incidents that are too old or too many",
+    "ras": "ask NCCL RAS, within safety rules, or read a saved reply",
+    "fr": "analyse flight recorder dumps: who is missing, whose sizes differ",
+    "doctor": "say whether this host can collect, with a cure for each trouble",
+    "progress": "show what the tailer makes of a log, one event a line",
+    "demo": "start a small real job that really hangs, and diagnose it",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status: 0 fine, 1 findings, 2 usage, 3 internal."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser(arguments[0] if arguments else None)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 2
+    return guard(options.run, options)
+
+
+def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser; only the chosen command's own options are loaded."""
+    parser = argparse.ArgumentParser(
+        prog="whyhang",
+        description="Finds out why a distributed training job hangs.",
+        formatter_class=page,
+    )
+    parser.add_argument("--version", action="version", version=f"whyhang {VERSION}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        sub = commands.add_parser(name, help=summary, description=summary, formatter_class=page)
+        if name == chosen:
+            from importlib import import_module
+
+            module = import_module(f"whyhang.engine.cli.{name}")
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+def page(prog: str) -> argparse.HelpFormatter:
+    """A help page as wide as the terminal.
+
+    Left to itself, argparse imports shutil and four compression libraries to find that out.
+    """
+    try:
+        width = os.get_terminal_size().columns - 2
+    except OSError:
+        width = 98
+    return argparse.HelpFormatter(prog, width=max(width, 40))
+
+
+def guard(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Run a command; errors become a message with a hint, never a traceback."""
+    from whyhang.schemas.errors import WhyhangError
+
+    try:
+        return run(options)
+    except WhyhangError as error:
+        print(f"whyhang: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  help: {error.hint}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is left to say.
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - the last line of defence: say that the fault is ours
+        import traceback
+
+        traceback.print_exc()
+        print("whyhang: internal error; please report it with the lines above", file=sys.stderr)
+        return 3

@@ -1,0 +1,235 @@
+"""One collection on this machine: samples taken now, on disk before anybody judges them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime, timezone
+
+from whyhang.collectors.collect import take_sample
+from whyhang.collectors.process_table import list_processes
+from whyhang.collectors.procfs import read_environ
+from whyhang.collectors.ranks import JobEnvironment, as_rank, job_environment
+from whyhang.engine.node_sample import NodeSample, kernel_events
+from whyhang.engine.store import IncidentWriter
+from whyhang.schemas.config import CollectConfig, JobConfig
+from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source, Trigger
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.node_facts import NodeFacts
+from whyhang.schemas.process import Process
+from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
+from whyhang.schemas.rankset import RankSet
+
+SAMPLE_DEADLINE_SECONDS = 120.0
+JOB_ID_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID")
+
+
+def utc(nanoseconds: int) -> str:
+    """A wall-clock time as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(nanoseconds / 1e9, tz=timezone.utc).isoformat()
+
+
+class Collection:
+    """Takes the samples of one incident.
+
+    ``root`` is the job's first process (None: every rank of this host), ``marker`` what ``run``
+    put into its environment. ``known`` are processes seen before: a rank that has gone since is
+    then known to be missing. ``print_id`` is the time at which the collection began.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: CollectConfig,
+        root: int | None = None,
+        marker: str | None = None,
+        exclude: Container[int] = (),
+        known: Iterable[Process] = (),
+    ) -> None:
+        self.started_ns = time.time_ns()
+        self.print_id = f"{self.started_ns:019d}"
+        self.node = platform.node() or "localhost"
+        self.config = config
+        self.samples: list[Snapshot] = []
+        self.job = JobEnvironment()
+        self._expected = RankSet()
+        self._root = root
+        self._marker = marker
+        self._exclude = exclude
+        self._known: tuple[Process, ...] = tuple(known)
+        self._first = 0.0
+        self._node_samples: list[NodeSample] = []
+
+    def find(self) -> tuple[Process, ...]:
+        """The job's processes now, without stacks."""
+        found = list_processes(
+            node=self.node,
+            root=self._root,
+            exclude=self._exclude,
+            marker=self._marker,
+            known=self._known,
+        )
+        self._remember(found)
+        return found
+
+    def take(self, *, deep: bool, writer: IncidentWriter | None = None) -> Snapshot:
+        """Take the next sample and write it; /proc of all processes comes before any stack."""
+        now = time.monotonic()
+        if not self.samples:
+            self._first = now
+        at = utc(time.time_ns())
+        found = self.find()
+        index = len(self.samples)
+        processes = take_sample(
+            found, deep=deep, config=self.config, deadline_seconds=SAMPLE_DEADLINE_SECONDS
+        )
+        snapshot = Snapshot(
+            index=index,
+            at=at,
+            monotonic_seconds=round(now - self._first, 3),
+            processes=processes,
+        )
+        if writer is not None:
+            writer.write_sample(snapshot.index, processes)
+        self.samples.append(snapshot)
+        # After the stacks, and not waited for: a sick driver may hold these reads for long.
+        self._node_samples.append(
+            NodeSample(
+                node=self.node,
+                at=at,
+                processes=found,
+                gpu=self.config.gpu != "never",
+                done=None if writer is None else lambda facts: writer.write_facts(index, facts),
+            )
+        )
+        return snapshot
+
+    def incident(
+        self,
+        *,
+        trigger: Trigger,
+        progress: Progress,
+        log: Source,
+        job: JobConfig,
+        history: Sequence[ProgressEvent] = (),
+        events: Sequence[LogEvent] = (),
+        log_excerpt: Sequence[str] = (),
+        version: str | None = None,
+    ) -> Incident:
+        """Everything collected so far, as an incident."""
+        facts = [sample.facts() for sample in self._node_samples]
+        return Incident(
+            print_id=self.print_id,
+            job_id=_resolve(job.id) or _job_id(),
+            job_name=_resolve(job.name),
+            framework=_framework(self.samples),
+            taken_at=utc(self.started_ns),
+            finished_at=utc(time.time_ns()),
+            trigger=trigger,
+            world_size=self.job.world_size,
+            nodes=(self._node(),),
+            samples=tuple(self.samples),
+            progress=progress,
+            sources={
+                "stacks": _stack_source(self.samples),
+                "io": Source(ok=bool(self.samples)),
+                "log": log,
+                "nccl_ras": Source(ok=False, reason="not asked"),
+                "node": _facts_source(facts),
+            },
+            history=tuple(history),
+            events=(*events, *(kernel_events(facts[-1]) if facts else ())),
+            log_excerpt=tuple(log_excerpt),
+            whyhang=version,
+        )
+
+    def _node(self) -> Node:
+        if not self.samples:
+            return Node(
+                name=self.node,
+                ranks=self._expected,
+                status="not_collected",
+                reason="no process of the job was left to sample",
+            )
+        last = self.samples[-1]
+        reasons = {
+            process.rank: process.threads.reason
+            for process in last.processes
+            if process.kind == "trainer"
+            and process.rank is not None
+            and isinstance(process.threads, Missing)
+            and process.state not in ("Z", "X")
+        }
+        status: NodeStatus = "partial" if reasons else "ok"
+        reason = next(iter(reasons.values())).splitlines()[0] if reasons else None
+        return Node(
+            name=self.node,
+            ranks=self._expected,
+            unread=RankSet(reasons),
+            status=status,
+            reason=reason,
+        )
+
+    def _remember(self, found: tuple[Process, ...]) -> None:
+        """Which ranks this machine should have: those seen, and those its launcher counts."""
+        self._known = found or self._known
+        trainers = [p for p in self._known if p.kind == "trainer" and p.rank is not None]
+        self._expected |= RankSet(p.rank for p in trainers if p.rank is not None)
+        for process in trainers:
+            job = job_environment(process.pid)
+            if job.rank is None:
+                continue
+            self.job = job
+            local_size = _local_world_size(process.pid)
+            if local_size and job.local_rank is not None and job.local_rank < local_size:
+                first = job.rank - job.local_rank
+                self._expected |= RankSet(range(first, first + local_size))
+            break
+
+
+def _local_world_size(pid: int) -> int | None:
+    environ = read_environ(pid)
+    return None if environ is None else as_rank(environ.get("LOCAL_WORLD_SIZE"))
+
+
+def _resolve(value: str | None) -> str | None:
+    """A configured text, or the environment variable that it names with a leading ``$``."""
+    if value and value.startswith("$"):
+        return os.environ.get(value[1:].strip("{}")) or None
+    return value
+
+
+def _job_id() -> str | None:
+    """The scheduler's number of this job, where one stands in our own environment."""
+    return next((os.environ[name] for name in JOB_ID_VARIABLES if os.environ.get(name)), None)
+
+
+def _framework(samples: Sequence[Snapshot]) -> str | None:
+    for sample in samples:
+        for process in sample.processes:
+            if isinstance(process.threads, Missing):
+                continue
+            for thread in process.threads:
+                if any(f.module_name.startswith("torch.") for f in thread.stack.python):
+                    return "pytorch"
+    return None
+
+
+def _stack_source(samples: Sequence[Snapshot]) -> Source:
+    if not samples:
+        return Source(ok=False, reason="no sample was taken")
+    trainers = [p for p in samples[-1].processes if p.kind == "trainer"]
+    unread = [p.threads.reason for p in trainers if isinstance(p.threads, Missing)]
+    if not unread:
+        return Source(ok=True)
+    return Source(ok=len(unread) < len(trainers), reason=unread[0].splitlines()[0])
+
+
+def _facts_source(facts: Sequence[NodeFacts]) -> Source:
+    """Whether the node told of itself; a machine without a GPU or an adapter lacks nothing."""
+    if not facts:
+        return Source(ok=False, reason="no sample was taken")
+    reason = facts[-1].unread.get("facts")
+    return Source(ok=reason is None, reason=reason)

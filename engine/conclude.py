@@ -1,0 +1,44 @@
+"""The end of a collection: evidence on disk first, then the verdict, then the reports."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from whyhang.engine.diagnose import diagnose
+from whyhang.engine.reports import render_reports
+from whyhang.engine.store import IncidentWriter, prune
+from whyhang.rules.ruleset import Ruleset
+from whyhang.schemas.config import StoreConfig
+from whyhang.schemas.diagnosis import Diagnosis
+from whyhang.schemas.incident import Incident
+
+LOG_NAME = "train"
+
+
+def conclude(
+    incident: Incident, ruleset: Ruleset, writer: IncidentWriter, *, version: str | None = None
+) -> Diagnosis:
+    """Write the evidence into the spool, judge it, write the reports beside it."""
+    writer.write_index(incident)
+    if incident.log_excerpt:
+        writer.write_log(LOG_NAME, incident.log_excerpt)
+    diagnosis = diagnose(incident, ruleset, version=version)
+    for name, text in render_reports(diagnosis).items():
+        writer.write_report(name, text)
+    return diagnosis
+
+
+def publish(writer: IncidentWriter, config: StoreConfig) -> Path:
+    """Move the incident into the store and prune what is too old there; where it now stands.
+
+    The store may lie on the file system that does not answer: tell the verdict before you call.
+    """
+    place = writer.publish()
+    prune(
+        writer.final.parent,
+        now_ns=time.time_ns(),
+        keep_seconds=config.keep,
+        max_bytes=config.max_size,
+    )
+    return place

@@ -1,0 +1,69 @@
+"""From evidence to a diagnosis: verdict, merged stacks and the table of who stands where."""
+
+from __future__ import annotations
+
+from whyhang.engine.facets import process_of
+from whyhang.engine.facts import Facts, position, status
+from whyhang.engine.judge import open_court, reach
+from whyhang.engine.merge import build_tree
+from whyhang.engine.suspects import describe, rank_classes
+from whyhang.rules.ruleset import Ruleset
+from whyhang.schemas.diagnosis import Diagnosis, Group
+from whyhang.schemas.frame import Frame
+from whyhang.schemas.incident import Incident
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.rankset import NOBODY, RankSet
+
+
+def diagnose(incident: Incident, ruleset: Ruleset, *, version: str | None = None) -> Diagnosis:
+    """Judge an incident and prepare what the renderers need. Pure."""
+    court = open_court(ruleset, incident)
+    verdict = reach(court, version=version)
+    return Diagnosis(
+        incident=incident,
+        verdict=verdict,
+        tree=build_tree(incident),
+        groups=group_ranks(court.facts, verdict.suspects.ranks),
+    )
+
+
+def group_ranks(facts: Facts, suspects: RankSet) -> tuple[Group, ...]:
+    """The ranks by what their trainers do in the last sample, suspects first, then large groups."""
+    last = facts.world.sample_count - 1
+    if last < 0:
+        return ()
+    found: dict[tuple[str | None, str, bool], RankSet] = {}
+    kernel: dict[tuple[str | None, str, bool], set[tuple[str | None, str | None]]] = {}
+    for first, members in rank_classes(facts):
+        subject = facts.world.ranks.subjects[first]
+        top, words = position(facts, subject, last), status(facts, subject, last)
+        process = process_of(subject, last)
+        for is_suspect, part in ((True, members & suspects), (False, members - suspects)):
+            if not part:
+                continue
+            key = (
+                describe(top) if isinstance(top, Frame) else None,
+                "unknown" if isinstance(words, Missing) else words,
+                is_suspect,
+            )
+            found[key] = found.get(key, NOBODY) | part
+            kernel.setdefault(key, set()).add(
+                (None, None) if isinstance(process, Missing) else (process.state, process.wchan)
+            )
+    groups = []
+    for key, ranks in found.items():
+        place, words, suspect = key
+        states = kernel[key]
+        state, wchan = next(iter(states)) if len(states) == 1 else (None, None)
+        groups.append(
+            Group(
+                kind="trainer",
+                ranks=tuple(ranks),
+                position=place,
+                status=words,
+                state=state,
+                wchan=wchan,
+                role="suspect" if suspect else "",
+            )
+        )
+    return tuple(sorted(groups, key=lambda g: (g.role != "suspect", -len(g.ranks), g.ranks)))

@@ -1,0 +1,99 @@
+"""What to do now: concrete commands for this incident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from whyhang.engine.facets import process_of
+from whyhang.engine.facts import Facts
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.process import Process
+from whyhang.schemas.verdict import Verdict
+
+NODES_SHOWN = 3
+
+
+def next_steps(verdict: Verdict, facts: Facts) -> tuple[str, ...]:
+    """Steps in the order in which to take them; none where nothing is wrong."""
+    if verdict.verdict in ("no_hang", "slow") and verdict.category != "exited_rank":
+        return ()
+    return tuple(_steps(verdict, facts))
+
+
+def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
+    nodes = verdict.suspects.nodes[:NODES_SHOWN]
+    process = first_process(verdict, facts)
+    pid = f" (pid {process.pid})" if process else ""
+    # A pid means something on its own machine only.
+    node = process.node if process else next(iter(nodes), "")
+    where = f" on {node}" if node else ""
+    if verdict.category == "disk_io":
+        yield f"Look for the file system{where}: `dmesg -T | grep -iE 'hung|nfs|lustre|I/O error'`"
+        if process:
+            yield f"See which file it waits for{where}: `ls -l /proc/{process.pid}/fd`"
+        for node in nodes:
+            yield f"If the storage does not come back, keep new jobs off {node}: cordon or drain it"
+    elif verdict.category == "dataloader":
+        yield f"Read the dataset code named above{where}: what does it wait for?{pid}"
+        if process:
+            yield f"See its open files and sockets{where}: `ls -l /proc/{process.pid}/fd`"
+    elif verdict.category == "stopped_process":
+        if process:
+            yield (
+                f"Find out who stopped it{where}: `grep -E 'State|TracerPid' "
+                f"/proc/{process.pid}/status`; `kill -CONT {process.pid}` lets it go on"
+            )
+    elif verdict.category == "exited_rank":
+        yield f"Read the last lines of that rank's log{where}; signal 9 is often the OOM killer"
+        yield f"Look for the OOM killer{where}: `dmesg -T | grep -iE 'out of memory|oom-kill'`"
+    elif verdict.category == "gpu_device":
+        yield f"Look for device errors{where}: `dmesg -T | grep -iE 'xid|nvrm|mlx5'`"
+    elif verdict.category == "network":
+        yield f"See whether the machine still answers{where}: log in, then `dmesg -T | tail`"
+        yield f"Sample it by hand{where}: `whyhang collect`"
+    elif verdict.verdict == "inconclusive":
+        pass
+    elif verdict.category in ("collective_wait", "barrier"):
+        yield "Compare the callers of the collective in `flame.svg`: the frame above it decides"
+        yield "Run again with `TORCH_NCCL_TRACE_BUFFER_SIZE=2000` to record every collective"
+    elif verdict.category == "lock_deadlock":
+        yield f"Look at all threads of that rank in `stacks.folded`: who holds the lock?{pid}"
+    elif verdict.category == "init_rendezvous":
+        yield "Check that every rank started and all nodes agree on WORLD_SIZE and MASTER_ADDR"
+    elif process and process.state == "D":
+        yield f"See where it sleeps in the kernel{where}: `cat /proc/{process.pid}/stack`, as root"
+        yield f"Look for hung tasks{where}: `dmesg -T | grep -iE 'hung|blocked for more'`"
+    elif verdict.verdict == "local_hang" and process:
+        yield f"Read the code named above; watch it live{where}: `py-spy dump --pid {process.pid}`"
+    if verdict.not_seen:
+        first = verdict.not_seen[0]
+        yield f"Read the ranks that were not seen: {first.ranks.format(8)} ({first.reason})"
+    if verdict.verdict == "inconclusive" and facts.world.sample_count < 2:
+        yield "Collect two samples that lie apart: `whyhang collect --samples 2 --interval 10s`"
+
+
+def first_process(verdict: Verdict, facts: Facts) -> Process | None:
+    """The process to look at first: the worker at the first named position, else the trainer."""
+    last = facts.world.sample_count - 1
+    if last < 0 or not verdict.suspects.ranks:
+        return None
+    positions = verdict.suspects.positions
+    # The place named first need not be that of the lowest rank.
+    rank = next(iter(positions[0].ranks if positions else verdict.suspects.ranks))
+    if positions and positions[0].kind != "trainer":
+        for _, child in facts.world.children.of(facts.world.inside("rank", rank, "child")):
+            process = child.track[last]
+            if process is None or process.kind != positions[0].kind:
+                continue
+            if _is_blocked(facts, process):
+                return process
+    found = process_of(facts.world.ranks.subjects[rank], last)
+    return None if isinstance(found, Missing) else found
+
+
+def _is_blocked(facts: Facts, process: Process) -> bool:
+    thread = facts.positions.thread(process)
+    if isinstance(thread, Missing):
+        return process.state in ("D", "T")
+    top = facts.positions.top(thread.stack)
+    return not isinstance(top, Missing) and "idle" not in facts.positions.claims(top)

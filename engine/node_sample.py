@@ -1,0 +1,95 @@
+"""Node and GPU facts of a sample, read beside the stacks, never waited for too long."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from whyhang.collectors.bounded_child import run_bounded
+from whyhang.collectors.facts_child import NO_GPU, join_parts
+from whyhang.collectors.gpu_facts import Binding, with_local_ranks
+from whyhang.collectors.log_events import find_events
+from whyhang.collectors.procfs import read_environ
+from whyhang.engine.spawn import module_command
+from whyhang.schemas.node_facts import NodeFacts
+from whyhang.schemas.process import Process
+from whyhang.schemas.progress import LogEvent
+
+LIMIT_SECONDS = 12.0
+_SLACK_SECONDS = 2.0
+_MOST_KERNEL_LINES = 50
+_MODULE = "whyhang.collectors.facts_child"
+
+
+class NodeSample:
+    """Reads the facts in a thread that is started at once.
+
+    ``at`` is when the sample was taken, ISO 8601. GPUs get the local ranks of the trainers among
+    ``processes``. ``done`` is called with the facts, in that thread; an OSError of it is dropped.
+    """
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        at: str,
+        processes: Iterable[Process] = (),
+        gpu: bool = True,
+        limit_seconds: float = LIMIT_SECONDS,
+        command: Sequence[str] | None = None,
+        done: Callable[[NodeFacts], None] | None = None,
+    ) -> None:
+        self._facts = NodeFacts(node=node, at=at, unread={"facts": "they were not read in time"})
+        self._limit_seconds = limit_seconds
+        self._command = list(command or module_command(_MODULE, *(() if gpu else (NO_GPU,))))
+        self._bindings = tuple(_bindings(processes)) if gpu else ()
+        self._done = done
+        self._thread = threading.Thread(target=self._read, name="whyhang-facts", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no more threads: the facts stay unread
+            self._thread.start()
+
+    def facts(self) -> NodeFacts:
+        """What is known, once it is or the time is over."""
+        if self._thread.ident is not None:
+            self._thread.join(self._limit_seconds + _SLACK_SECONDS)
+        return self._facts
+
+    def _read(self) -> None:
+        run = run_bounded(self._command, self._limit_seconds)
+        facts = join_parts(run.stdout)
+        unread = dict(facts.unread)
+        if run.status != 0:
+            last = (run.stderr.strip().splitlines() or ["no answer in time"])[-1]
+            unread["facts"] = last[:200]
+        gpus = facts.gpus
+        facts = replace(
+            facts,
+            node=self._facts.node,
+            at=self._facts.at,
+            gpus=None if gpus is None else with_local_ranks(gpus, self._bindings),
+            unread=unread,
+        )
+        if self._done is not None:
+            with contextlib.suppress(OSError):
+                self._done(facts)
+        self._facts = facts
+
+
+def kernel_events(facts: NodeFacts) -> tuple[LogEvent, ...]:
+    """The faults that the kernel's log of this node tells of."""
+    found: list[LogEvent] = []
+    for line in (facts.kernel or ())[-_MOST_KERNEL_LINES:]:
+        found += (
+            replace(event, at=line.at, source="kernel")
+            for event in find_events([line.line], node=facts.node)
+        )
+    return tuple(found)
+
+
+def _bindings(processes: Iterable[Process]) -> Iterable[Binding]:
+    for process in processes:
+        if process.kind == "trainer" and process.local_rank is not None:
+            visible = (read_environ(process.pid) or {}).get("CUDA_VISIBLE_DEVICES")
+            yield Binding(local_rank=process.local_rank, visible=visible)

@@ -1,0 +1,139 @@
+"""The position of a process: the frame that says what it is doing.
+
+Words: DESIGN calls a frame *transparent* when it only carries a wait (threading, selectors, queue)
+and a *position* the first frame, from innermost outwards, that a list of the rules claims or that
+is user code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+
+from whyhang.rules.patterns import matcher
+from whyhang.rules.ruleset import FrameList
+from whyhang.schemas.frame import Frame
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.process import Process
+from whyhang.schemas.stack import Stack, Thread
+
+TRANSPARENT = "transparent"
+MAIN_THREADS = "main_threads"
+MAIN_THREAD = "MainThread"
+
+# Frameworks that are often run from a checkout (so without a package root in their path) and
+# whose text dumps carry no root at all. Names that projects use for folders of their own
+# (`datasets`, `utils`) are missing on purpose.
+LIBRARIES = frozenset(
+    {
+        "PIL",
+        "accelerate",
+        "apex",
+        "bitsandbytes",
+        "composer",
+        "deepspeed",
+        "flash_attn",
+        "jax",
+        "jaxlib",
+        "lightning",
+        "lightning_fabric",
+        "mpi4py",
+        "numpy",
+        "pandas",
+        "peft",
+        "pyarrow",
+        "pytorch_lightning",
+        "ray",
+        "scipy",
+        "sglang",
+        "tensordict",
+        "torch",
+        "torchdata",
+        "torchmetrics",
+        "torchvision",
+        "tqdm",
+        "transformer_engine",
+        "transformers",
+        "triton",
+        "trl",
+        "uvicorn",
+        "vllm",
+        "wandb",
+        "xformers",
+        "zmq",
+    }
+)
+
+
+class Positions:
+    """Finds positions under one set of frame lists, each distinct stack once."""
+
+    def __init__(self, lists: Mapping[str, FrameList]) -> None:
+        self._matchers: dict[str, Callable[[str], bool]] = {
+            name: matcher(entry.patterns) for name, entry in lists.items() if entry.frames
+        }
+        self._threads = lists[MAIN_THREADS].patterns if MAIN_THREADS in lists else ()
+        self._claims: dict[Frame, frozenset[str]] = {}
+        self._tops: dict[int, Frame | Missing] = {}
+        # Stacks whose id is a key must stay alive, or the id may be another's.
+        self._kept: list[Stack] = []
+
+    def claims(self, frame: Frame) -> frozenset[str]:
+        """The names of the lists that claim a frame."""
+        known = self._claims.get(frame)
+        if known is None:
+            names = {frame.id, frame.qualified_id}
+            known = frozenset(
+                name for name, match in self._matchers.items() if any(map(match, names))
+            )
+            self._claims[frame] = known
+        return known
+
+    def top(self, stack: Stack) -> Frame | Missing:
+        """The position of a stack: the first claimed or user frame from innermost outwards."""
+        known = self._tops.get(id(stack))
+        if known is None:
+            known = self._find_top(stack)
+            self._tops[id(stack)] = known
+            self._kept.append(stack)
+        return known
+
+    def _find_top(self, stack: Stack) -> Frame | Missing:
+        for frame in stack.python:
+            claims = self.claims(frame)
+            if TRANSPARENT in claims:
+                continue
+            if claims or is_user_code(frame):
+                return frame
+        return Missing("no frame of its stack is known or user code")
+
+    def thread(self, process: Process) -> Thread | Missing:
+        """The thread that matters: one that the rules name, else the main thread, else the only."""
+        if isinstance(process.threads, Missing):
+            return process.threads
+        for pattern in self._threads:
+            for thread in process.threads:
+                if thread.name and thread.stack.python and fnmatchcase(thread.name, pattern):
+                    return thread
+        for thread in process.threads:
+            if thread.name == MAIN_THREAD:
+                return thread
+        with_python = [thread for thread in process.threads if thread.stack.python]
+        if len(with_python) == 1:
+            return with_python[0]
+        return Missing("its dump shows no main thread")
+
+
+def is_user_code(frame: Frame) -> bool:
+    """Whether a frame is of the training code rather than of a library or Python itself."""
+    filename = frame.filename
+    if frame.is_native or not filename or filename.startswith("<"):
+        return False
+    if frame.in_package or frame.in_stdlib:
+        return False
+    top_module = frame.module_name.partition(".")[0]
+    if top_module in LIBRARIES:
+        return False
+    # Only a path without a root can be the standard library's: `threading.py` of a text dump.
+    return filename.startswith(("/", "~/")) or top_module not in sys.stdlib_module_names

@@ -1,0 +1,175 @@
+"""The incidents of a store: written piece by piece as evidence comes in, listed, pruned.
+
+Evidence goes to a local spool first. The store may lie on the very file system that hangs: then
+the copy to it fails or waits, and the evidence is safe where it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from whyhang.schemas.codec import (
+    encode_index,
+    encode_log_event,
+    encode_process,
+    encode_progress_event,
+)
+from whyhang.schemas.incident import Incident
+from whyhang.schemas.node_facts import NodeFacts
+from whyhang.schemas.node_facts_codec import encode_node_facts
+from whyhang.schemas.process import Process
+
+INDEX = "incident.json"
+PRINT_ID_DIGITS = 19
+_LONGEST_NAME = 120
+_UNSAFE = re.compile(r"[^\w.+@-]|^\.", re.ASCII)
+
+
+def file_name(node: str) -> str:
+    """A node's name as that of a file, which never leads out of its directory.
+
+    Names that had to be changed end in a digest of the whole: no two nodes share a file.
+    """
+    safe = _UNSAFE.sub("_", node)[:_LONGEST_NAME]
+    if safe == node and safe:
+        return safe
+    digest = hashlib.sha256(node.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{safe}-{digest}"
+
+
+def spool_root() -> Path:
+    """The local directory that evidence is written to before any other.
+
+    The directory for temporary files is everybody's: one of that name that is not ours is not used.
+    """
+    root = Path(tempfile.gettempdir()) / f"whyhang-spool-{os.getuid()}"
+    try:
+        root.mkdir(mode=0o700)
+    except FileExistsError:
+        found = root.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return Path(tempfile.mkdtemp(prefix="whyhang-spool-"))
+    return root
+
+
+class IncidentWriter:
+    """Writes one incident into the spool and publishes it to the store.
+
+    Methods raise OSError where the spool itself cannot be written.
+    """
+
+    def __init__(self, store: Path, print_id: str, *, spool: Path | None = None) -> None:
+        self.final = store / print_id
+        self.directory = (spool or spool_root()) / print_id
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def write_sample(self, index: int, processes: Iterable[Process]) -> None:
+        """Write ``samples/<index>/<node>.jsonl``, one line per process."""
+        folder = self.directory / "samples" / str(index)
+        folder.mkdir(parents=True, exist_ok=True)
+        by_node = sorted(processes, key=lambda process: process.node)
+        for node, members in groupby(by_node, key=lambda process: process.node):
+            lines = (encode_process(process) for process in members)
+            self._write(
+                folder / f"{file_name(node)}.jsonl", b"".join(line + b"\n" for line in lines)
+            )
+
+    def write_facts(self, index: int, facts: NodeFacts) -> None:
+        """Write ``samples/<index>/<node>.facts.json`` beside a sample that was written."""
+        folder = self.directory / "samples" / str(index)
+        self._write(folder / f"{file_name(facts.node)}.facts.json", encode_node_facts(facts))
+
+    def write_index(self, incident: Incident) -> None:
+        """Write ``incident.json`` and the line files that belong to it."""
+        self._write(self.directory / INDEX, encode_index(incident))
+        if incident.history:
+            self._write_lines("progress.jsonl", map(encode_progress_event, incident.history))
+        if incident.events:
+            self._write_lines("events.jsonl", map(encode_log_event, incident.events))
+
+    def write_log(self, name: str, lines: Iterable[str]) -> None:
+        """Write ``logs/<name>.txt``, an excerpt around the stall."""
+        folder = self.directory / "logs"
+        folder.mkdir(exist_ok=True)
+        text = "".join(line + "\n" for line in lines)
+        self._write(folder / f"{name}.txt", text.encode("utf-8", "replace"))
+
+    def write_report(self, name: str, text: str) -> None:
+        """Write a rendered file such as ``diagnosis.md``."""
+        self._write(self.directory / name, text.encode("utf-8", "replace"))
+
+    def publish(self) -> Path:
+        """Move the incident into the store; the spool's path where that fails.
+
+        Copied under a name of its own and renamed, so that readers never see half of it.
+        """
+        staging = self.final.with_name(f".{self.final.name}.{os.getpid()}")
+        try:
+            self.final.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(self.directory, staging, dirs_exist_ok=True)
+            if self.final.exists():
+                shutil.rmtree(self.final)
+            staging.rename(self.final)
+        except OSError:
+            shutil.rmtree(staging, ignore_errors=True)
+            return self.directory
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return self.final
+
+    def discard(self) -> None:
+        """Forget the incident: the stall healed by itself."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _write_lines(self, name: str, lines: Iterable[bytes]) -> None:
+        self._write(self.directory / name, b"".join(line + b"\n" for line in lines))
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Write and rename: a watcher killed in the middle leaves no torn file."""
+        partial = path.with_name(path.name + ".part")
+        partial.write_bytes(data)
+        partial.replace(path)
+
+
+def incident_directories(store: Path) -> Iterator[Path]:
+    """The incidents of a store, oldest first."""
+    if store.is_dir():
+        for path in sorted(store.iterdir()):
+            if len(path.name) == PRINT_ID_DIGITS and path.name.isdigit() and path.is_dir():
+                yield path
+
+
+def prune(store: Path, *, now_ns: int, keep_seconds: float, max_bytes: int) -> tuple[Path, ...]:
+    """Delete incidents past their time, then the oldest until the store fits; the deleted ones.
+
+    The newest incident always stays. An incident's time is its print ID.
+    """
+    directories = list(incident_directories(store))
+    sizes = {path: _size(path) for path in directories}
+    total = sum(sizes.values())
+    deleted = []
+    for path in directories[:-1]:
+        expired = now_ns - int(path.name) > keep_seconds * 1e9
+        if not expired and total <= max_bytes:
+            continue
+        shutil.rmtree(path, ignore_errors=True)
+        total -= sizes[path]
+        deleted.append(path)
+    return tuple(deleted)
+
+
+def _size(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        try:
+            total += path.lstat().st_size
+        except OSError:
+            continue
+    return total

@@ -1,0 +1,78 @@
+"""The command line itself: cheap to start, clear about mistakes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from whyhang.engine.cli.main import COMMANDS, VERSION, main
+
+# What a training job must not pay for before it starts.
+HEAVY = {
+    "jinja2", "jsonschema", "lark", "msgspec", "numpy", "psutil", "rich", "watchdog", "yaml",
+    "importlib.metadata", "subprocess", "json", "dataclasses",
+}  # fmt: skip
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "whyhang.engine", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ()])
+def test_help_is_cheap(arguments: tuple[str, ...]) -> None:
+    """`--help` imports no library and none of our rooms but the entry point."""
+    modules = imported(*arguments)
+    assert not modules & HEAVY
+    ours = {name for name in modules if name.startswith("whyhang.")}
+    entry_point = {"whyhang.engine", "whyhang.engine.cli", "whyhang.engine.cli.main"}
+    assert ours - {"whyhang.engine.__main__"} == entry_point
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command has a help page."""
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert command in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version is that of the package."""
+    from importlib.metadata import version
+
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"whyhang {VERSION}\n"
+    assert version("whyhang") == VERSION
+
+
+def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong command ends with status 2 and names the commands there are."""
+    with pytest.raises(SystemExit) as stop:
+        main(["dignose"])
+    assert stop.value.code == 2
+    assert "diagnose" in capsys.readouterr().err
+
+
+def test_our_own_faults_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An internal error ends with status 3 and says that it is ours."""
+    from whyhang.engine.cli import diagnose
+
+    def fail(options: object) -> int:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(diagnose, "run", fail)
+    assert main(["diagnose", "x"]) == 3
+    assert "internal error" in capsys.readouterr().err

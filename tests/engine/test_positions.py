@@ -1,0 +1,98 @@
+"""Positions: what a process is doing, told from frames."""
+
+from __future__ import annotations
+
+import pytest
+
+from whyhang.engine.positions import Positions, is_user_code
+from whyhang.rules.ruleset import FrameList
+from whyhang.schemas.frame import Frame
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.process import Process
+from whyhang.schemas.stack import Stack, Thread
+
+SITE = "/opt/venv/lib/python3.11/site-packages/"
+LISTS = {
+    "transparent": FrameList(name="transparent", patterns=(r"/^threading\./",)),
+    "communication": FrameList(
+        name="communication", patterns=("torch.distributed.distributed_c10d.barrier",)
+    ),
+    "main_threads": FrameList(name="main_threads", patterns=("Training*",), frames=False),
+}
+WAIT = Frame("Condition.wait", "/usr/lib/python3.11/threading.py", "threading.py", 327)
+BARRIER = Frame("barrier", f"{SITE}torch/distributed/distributed_c10d.py", None, 5356)
+HELPER = Frame("_exception_logger.<locals>.wrapper", f"{SITE}torch/distributed/c10d_logger.py")
+USER = Frame("Data.read", "/srv/code/data.py", "data.py", 58)
+NATIVE = Frame("pthread_cond_wait", "libc.so.6", "libc.so.6", 0, "libc.so.6")
+
+
+def thread(name: str | None, *frames: Frame) -> Thread:
+    """A thread with these frames, innermost first."""
+    return Thread(name=name, stack=Stack(frames))
+
+
+def test_position_skips_what_only_carries_the_wait() -> None:
+    """Transparent and unknown library frames are walked over, outwards."""
+    positions = Positions(LISTS)
+    assert positions.top(Stack((WAIT, USER))) == USER
+    assert positions.top(Stack((HELPER, BARRIER, USER))) == BARRIER
+    assert positions.top(Stack((NATIVE, USER))) == USER
+
+
+def test_no_known_frame_is_unknown() -> None:
+    """A stack of library frames alone has no position."""
+    assert isinstance(Positions(LISTS).top(Stack((HELPER,))), Missing)
+
+
+def test_dump_modes_share_a_position_and_an_identity() -> None:
+    """Plain, nonblocking and native dumps of one process are one class."""
+    plain, native = Stack((WAIT, USER)), Stack((NATIVE, WAIT, USER))
+    positions = Positions(LISTS)
+    assert positions.top(plain) == positions.top(native)
+    assert plain.python == native.python
+
+
+@pytest.mark.parametrize(
+    ("threads", "expected"),
+    [
+        ((thread("MainThread", USER), thread("Thread-1", WAIT)), "MainThread"),
+        ((thread("MainThread", WAIT), thread("TrainingThread(f)", USER)), "TrainingThread(f)"),
+        ((thread("Thread-1", USER),), "Thread-1"),
+        ((thread(None, USER), thread(None)), None),
+    ],
+)
+def test_thread_that_matters(threads: tuple[Thread, ...], expected: str | None) -> None:
+    """The main thread, unless the rules name a better one or it is the only one with frames."""
+    found = Positions(LISTS).thread(Process(pid=1, node="a", threads=threads))
+    assert isinstance(found, Thread)
+    assert found.name == expected
+
+
+def test_several_nameless_threads_are_unknown() -> None:
+    """Nobody guesses which of two nameless threads trains."""
+    process = Process(pid=1, node="a", threads=(thread(None, USER), thread(None, WAIT)))
+    assert isinstance(Positions(LISTS).thread(process), Missing)
+
+
+@pytest.mark.parametrize(
+    ("filename", "short", "user"),
+    [
+        ("/srv/code/train.py", "train.py", True),
+        ("/srv/code/datasets/shards.py", "datasets/shards.py", True),
+        ("/srv/code/queue.py", "queue.py", True),
+        ("~/code/queue.py", "queue.py", True),
+        ("~/.pyenv/versions/3.11.7/lib/python3.11/queue.py", "queue.py", False),
+        ("/sgl-workspace/sglang/python/sglang/srt/server.py", "sglang/srt/server.py", False),
+        (f"{SITE}torch/_tensor.py", "torch/_tensor.py", False),
+        ("/usr/lib/python3.11/threading.py", "threading.py", False),
+        ("threading.py", None, False),
+        ("torch/_tensor.py", None, False),
+        ("train.py", None, True),
+        ("<frozen runpy>", "<frozen runpy>", False),
+        ("<string>", "<string>", False),
+        (None, None, False),
+    ],
+)
+def test_user_code(filename: str | None, short: str | None, user: bool) -> None:
+    """User code lies under no package root and in no known library, in full and short paths."""
+    assert is_user_code(Frame("f", filename, short, 1)) is user
