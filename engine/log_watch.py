@@ -1,0 +1,132 @@
+"""From the files of a job's log to the state of its progress."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from whyhang.collectors.log_events import find_events
+from whyhang.collectors.log_gate import LogGate
+from whyhang.collectors.normalise import Normaliser
+from whyhang.collectors.presets import PresetReader
+from whyhang.collectors.tail import Chunk, Tailer
+from whyhang.engine.stamp import utc_now
+from whyhang.engine.streams import LogFile
+from whyhang.engine.watch import Transition, Watch
+from whyhang.schemas.config import Config
+from whyhang.schemas.progress import LogEvent, Progress
+
+LINES_KEPT = 400
+NOTABLE_KEPT = 2000
+# What a poll takes in of one file: the newest lines tell the progress, and the CPU is the job's.
+LINES_PER_POLL = 2000
+LINE_CHARACTERS = 4000
+OWN_PREFIX = b"whyhang: "
+# A collective's timeout is about to end the job, and with it the evidence.
+_URGENT = frozenset(("watchdog_timeout",))
+
+
+class LogWatch:
+    """Tails the logs and keeps a :class:`Watch` told. ``now`` is always monotonic seconds."""
+
+    def __init__(self, logs: Sequence[LogFile], config: Config, now: float) -> None:
+        self.watch = Watch(config.detect, now)
+        self.preset: str | None = None
+        self._progress = config.progress
+        # What stood in a file before the job is none of its progress.
+        self._tailers = (
+            Tailer([log.path for log in logs if log.start], start="end"),
+            Tailer([log.path for log in logs if not log.start]),
+        )
+        self._normalisers: dict[str, Normaliser] = {}
+        self._readers: dict[str, PresetReader] = {}
+        self._others: dict[str, int] = {}
+        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._gates: dict[str, LogGate] = {}
+        self._notable: deque[str] = deque(maxlen=NOTABLE_KEPT)
+
+    def poll(self, now: float) -> None:
+        """Read what is new."""
+        for tailer in self._tailers:
+            for chunk in tailer.poll(now):
+                self._read(chunk, now)
+
+    def transitions(self, now: float) -> Iterator[Transition]:
+        """The changes of state that the time brings."""
+        while (change := self.watch.tick(now)) is not None:
+            yield change
+
+    def progress(self, now: float) -> Progress:
+        """The view at this moment."""
+        return self.watch.progress(now, self.preset)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the job has made a step since it started."""
+        return self.preset is not None
+
+    @property
+    def excerpt(self) -> tuple[str, ...]:
+        """The last lines of all logs."""
+        return tuple(self._lines)
+
+    def events(self) -> tuple[LogEvent, ...]:
+        """The faults that the log has told of."""
+        return find_events(self._notable)
+
+    def close(self) -> None:
+        """Close the files."""
+        for tailer in self._tailers:
+            tailer.close()
+
+    def _read(self, chunk: Chunk, now: float) -> None:
+        source = chunk.source
+        if source not in self._readers:
+            self._normalisers[source] = Normaliser()
+            self._readers[source] = PresetReader(self._progress.preset, self._progress.pattern)
+            self._others[source] = 0
+            self._gates[source] = LogGate()
+        if not chunk.tentative:
+            self._note_faults(self._gates[source].feed(chunk.data))
+        data = without_own(newest(chunk.data))
+        if not chunk.tentative:
+            self._lines.extend(_lines(data))
+        reader = self._readers[source]
+        at = utc_now(time.time_ns())
+        for piece in self._normalisers[source].feed(data):
+            for line in reader.feed(piece.text, piece.rank):
+                self.watch.see(now, line, at, source)
+                if line.kind == "progress":
+                    self.preset = reader.preset
+        if reader.others > self._others[source]:
+            self._others[source] = reader.others
+            self.watch.alive(now)
+
+    def _note_faults(self, lines: Iterable[bytes]) -> None:
+        """Keep the few lines that may tell of a fault, however much is logged after them."""
+        fresh = [line.decode("utf-8", "replace") for line in lines]
+        self._notable.extend(fresh)
+        if any(event.kind in _URGENT for event in find_events(fresh)):
+            self.watch.hasten()
+
+
+def newest(data: bytes) -> bytes:
+    """The last lines, as many as one poll takes in."""
+    *dropped, tail = data.rsplit(b"\n", LINES_PER_POLL + 1)
+    return b"\n".join([*dropped[1:], tail]) if len(dropped) > LINES_PER_POLL else data
+
+
+def without_own(data: bytes) -> bytes:
+    """Drop what whyhang itself wrote: with ``2>&1`` it stands in the log that is watched."""
+    if OWN_PREFIX not in data:
+        return data
+    return b"\n".join(line for line in data.split(b"\n") if not line.startswith(OWN_PREFIX))
+
+
+def _lines(data: bytes) -> Iterator[str]:
+    """Lines for people: of a progress bar only its last state."""
+    for raw in data.split(b"\n"):
+        text = raw.rstrip(b"\r").rpartition(b"\r")[2][:LINE_CHARACTERS]
+        if text.strip():
+            yield text.decode("utf-8", "replace")

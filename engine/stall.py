@@ -1,0 +1,136 @@
+"""One stall from suspicion to verdict: two samples, on disk before anybody judges them.
+
+Imported only once a stall is suspected: while steps advance, the watcher needs none of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Container, Iterable
+from pathlib import Path
+
+from whyhang.engine.cli.main import VERSION
+from whyhang.engine.collection import Collection
+from whyhang.engine.conclude import conclude, publish
+from whyhang.engine.log_watch import LogWatch
+from whyhang.engine.store import IncidentWriter
+from whyhang.rules.load import load_ruleset
+from whyhang.rules.ruleset import Ruleset
+from whyhang.schemas.config import Config
+from whyhang.schemas.diagnosis import Diagnosis
+from whyhang.schemas.errors import WhyhangError
+from whyhang.schemas.incident import Source, Trigger
+from whyhang.schemas.process import Process
+from whyhang.schemas.progress import Progress
+
+# Rules ask for two samples this far apart, and a little more.
+BETWEEN_SAMPLES_SECONDS = 10.5
+MEMORY = Path("/dev/shm")
+
+
+class Stall:
+    """The evidence of one stall. ``rules`` is the hang.yaml, None for the built-in rules."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        rules: Path | None,
+        store: Path,
+        root: int,
+        marker: str,
+        exclude: Container[int] = (),
+        known: Iterable[Process] = (),
+    ) -> None:
+        self._config = config
+        self._rules = rules
+        self._collection = Collection(
+            config=config.collect, root=root, marker=marker, exclude=exclude, known=known
+        )
+        self.print_id = self._collection.print_id
+        self._writer = open_writer(store, self.print_id)
+        self._progress = Progress()
+        self.deep_due = 0.0
+        self.diagnosis: Diagnosis | None = None
+
+    @property
+    def is_concluded(self) -> bool:
+        """Whether a verdict was given."""
+        return self.diagnosis is not None
+
+    @property
+    def directory(self) -> Path:
+        """Where the evidence stands until it is published."""
+        return self._writer.directory
+
+    @property
+    def samples(self) -> int:
+        """How many samples were taken."""
+        return len(self._collection.samples)
+
+    def look(self, log: LogWatch, *, deep: bool) -> None:
+        """Take a sample and write it; the first one fixes what the log says."""
+        now = time.monotonic()
+        if not self._collection.samples:
+            self._progress = log.progress(now)
+            self.deep_due = now + BETWEEN_SAMPLES_SECONDS
+        self._collection.take(deep=deep, writer=self._writer)
+        log.watch.worked(time.monotonic())
+
+    def conclude(self, log: LogWatch, trigger: Trigger) -> Diagnosis:
+        """Judge what was collected and write the reports, both into the spool."""
+        if not self._collection.samples:
+            self._progress = log.progress(time.monotonic())
+            # Nobody is left, but which ranks there were is known.
+            self._collection.find()
+        progress = self._progress
+        incident = self._collection.incident(
+            trigger=trigger,
+            progress=progress,
+            log=_log_source(progress),
+            job=self._config.job,
+            history=log.watch.history(),
+            events=log.events(),
+            log_excerpt=log.excerpt,
+            version=VERSION,
+        )
+        # On disk first, whatever the rules do.
+        with contextlib.suppress(OSError):
+            self._writer.write_index(incident)
+        self.diagnosis = conclude(incident, self._load_rules(), self._writer, version=VERSION)
+        log.watch.worked(time.monotonic())
+        return self.diagnosis
+
+    def publish(self, log: LogWatch) -> Path:
+        """Move it into the store, which may take its time; answer where it stands."""
+        place = publish(self._writer, self._config.store)
+        log.watch.worked(time.monotonic())
+        return place
+
+    def discard(self) -> None:
+        """Forget it: the job went on by itself."""
+        self._writer.discard()
+
+    def _load_rules(self) -> Ruleset:
+        try:
+            return load_ruleset(self._rules)
+        except WhyhangError:
+            # It was valid when the job started and has been edited since.
+            return load_ruleset(None)
+
+
+def open_writer(store: Path, print_id: str) -> IncidentWriter:
+    """A writer into the first spool that takes it. Raises OSError where none does."""
+    try:
+        return IncidentWriter(store, print_id)
+    except OSError:
+        # A full or read-only /tmp; the store, too, may be on the disk that does not answer.
+        return IncidentWriter(store, print_id, spool=MEMORY / f"whyhang-spool-{os.getuid()}")
+
+
+def _log_source(progress: Progress) -> Source:
+    if progress.step is None and progress.last_line is None:
+        return Source(ok=False, reason="no progress line was seen in the log")
+    return Source(ok=True)
