@@ -182,7 +182,7 @@ def _read(path: Path) -> bytes:
 
 def _read_zstd(path: Path) -> bytes:
     try:
-        import zstandard  # type: ignore[import-not-found]
+        import zstandard
     except ImportError as error:
         raise FormatError("compressed with zstd: pip install zstandard to read it") from error
     with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:

@@ -93,11 +93,9 @@ def stack(name: str) -> Stack:
     return Stack(tuple(frame(text) for text in STACKS.get(name, [name])))
 
 
-def process(
-    entry: object, *, rank: int, sample: int, kind: ProcessKind, pid: int
-) -> Process | None:
+def process(entry: Any, *, rank: int, sample: int, kind: ProcessKind, pid: int) -> Process | None:
     """One process line; ``entry`` is a stack's name or a mapping with more facts."""
-    facts: dict[str, Any] = {"stack": entry} if isinstance(entry, str) else {**entry}
+    facts: dict[str, Any] = {"stack": entry} if isinstance(entry, str) else dict(entry)
     if facts.get("gone_after") is not None and sample >= facts["gone_after"]:
         return None
     shown = facts.get("then", facts.get("stack")) if sample else facts.get("stack")
