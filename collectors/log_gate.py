@@ -26,6 +26,9 @@ LITERALS: tuple[tuple[bytes, ...], ...] = (
     (b"OOM killer",),
     (b"No space left on device",),
     (b"Disk quota exceeded",),
+    (b"in store based barrier",),
+    (b"[ready ranks:",),
+    (b"[missing ranks:",),
 )
 # These can be told by two short literals as well, which let more lines through.
 _FINE: tuple[tuple[bytes, ...], ...] = (

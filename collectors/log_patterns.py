@@ -131,6 +131,21 @@ PATTERNS: tuple[LinePattern, ...] = (
         "named",
     ),
     _p(
+        "store_waiting",
+        "Waiting in store based barrier",
+        r"Waiting in store based barrier to initialize process group for (?:\d+ )?rank: "
+        r"(?P<ranks>\d{1,8}),.*world_size=\d+, worker_count=\d+",
+        "named",
+    ),
+    # Horovod names one side or the other; progress bars may stand before it on the line.
+    _p("op_submitted", "[ready ranks:", r"\[ready ranks: (?P<ranks>[\d, ]{1,2000})\]", "named"),
+    _p(
+        "op_not_submitted",
+        "[missing ranks:",
+        r"\[missing ranks: (?P<ranks>[\d, ]{1,2000})\]",
+        "named",
+    ),
+    _p(
         "store_lost",
         "recvValueWithTimeout",
         r"\[c10d\] recvValueWithTimeout failed on SocketImpl\(.{0,300}?remote=\[(?P<node>[^\]]+)\]",

@@ -26,7 +26,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "status": ("state",),
     "unreadable": ("stack", "state"),
     "exit_code": ("events", "state"),
-    "step_lag": ("rank",),
+    "step_lag": ("step",),
     "alike": ("stack",),
     "native": ("stack",),
     "stack": ("stack",),
@@ -49,6 +49,8 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "io": ("counters",),
     "disk": ("counters",),
     "event": ("events",),
+    "ras": ("comms",),
+    "fr": ("comms",),
 }
 
 
@@ -213,17 +215,25 @@ def _events(world: World, positions: Positions, subject: Subject, sample: int) -
     return tuple(n for n, event in enumerate(events) if name in (None, event.node))
 
 
+def _comms(world: World, positions: Positions, subject: Subject, sample: int) -> Hashable:
+    """What communicators tell of a subject; without RAS and recorder they tell nobody apart."""
+    return id(subject) if world.incident.ras or world.incident.flight else None
+
+
 READERS: dict[str, Reader] = {
     "stack": _stack,
     "state": _state,
     "tasks": _tasks,
     "restart": _restart,
     "counters": _counters,
+    "comms": _comms,
     "events": _events,
     "exists": lambda world, positions, subject, sample: None,
     "kind": _kind,
     "node": lambda world, positions, subject, sample: id(subject.node),
-    "rank": lambda world, positions, subject, sample: subject.rank,
+    "step": lambda world, positions, subject, sample: world.incident.progress.per_rank_step.get(
+        -1 if subject.rank is None else subject.rank
+    ),
     "self": lambda world, positions, subject, sample: id(subject),
     "thread": lambda world, positions, subject, sample: (
         None if not subject.threads or subject.threads[-1] is None else subject.threads[-1].name

@@ -13,7 +13,9 @@ from whyhang.schemas.verdict import SuspectPosition, Verdict
 
 RUNS_SHOWN = 8
 # The lists whose frames wait for other ranks.
-WAITING = frozenset(("communication", "point_to_point", "behind_communication", "rendezvous"))
+WAITING = frozenset(
+    ("communication", "point_to_point", "behind_communication", "rendezvous", "device_wait")
+)
 CAUSES = {
     "dataloader": "waiting for data",
     "disk_io": "asleep in storage that does not answer",
@@ -124,6 +126,9 @@ def _global(verdict: Verdict, facts: Facts) -> str:
         "collective_wait": f"{who} waits in communication"
         + (" and none is outside" if len(everybody) > 1 else ""),
         "init_rendezvous": f"{who} waits in the rendezvous",
+        "barrier": f"{who} waits in a barrier"
+        + (" and none is outside" if len(everybody) > 1 else ""),
+        "device_sync": f"{who} waits for its device",
         "disk_io": "most ranks wait for storage that does not answer",
     }
     return f"Global hang: {what.get(verdict.category, verdict.summary or 'no rank stands out')}"
@@ -188,6 +193,7 @@ def message_values(verdict: Verdict) -> dict[str, object]:
     positions = verdict.suspects.positions
     return {
         "ranks": verdict.suspects.ranks.format(RUNS_SHOWN),
+        "who": name_ranks(verdict.suspects.ranks),
         "nodes": list(verdict.suspects.nodes),
         "position": positions[0].frame if positions else "",
         "verdict": verdict.verdict,

@@ -14,6 +14,7 @@ from whyhang.engine.next_steps import next_steps
 from whyhang.engine.positions import Positions
 from whyhang.engine.suspects import name_suspects, not_seen
 from whyhang.engine.world import World
+from whyhang.engine.would_change import would_change
 from whyhang.rules.ruleset import Rule, Ruleset
 from whyhang.schemas.incident import Incident
 from whyhang.schemas.rankset import NOBODY, RankSet
@@ -151,4 +152,7 @@ def _default(court: Court, suppressed: tuple[Suppression, ...]) -> tuple[Verdict
 
 def _finish(court: Court, verdict: Verdict, winner: Rule | None) -> Verdict:
     headline = headline_of(verdict, court.facts, winner.message if winner else "")
-    return replace(verdict, headline=headline, next_steps=next_steps(verdict, court.facts))
+    steps = list(next_steps(verdict, court.facts))
+    changes = would_change(verdict, court.facts, court.ruleset)
+    steps.extend(f"Would change with {change}" for change in changes)
+    return replace(verdict, headline=headline, next_steps=tuple(steps))

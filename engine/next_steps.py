@@ -11,6 +11,25 @@ from whyhang.schemas.process import Process
 from whyhang.schemas.verdict import Verdict
 
 NODES_SHOWN = 3
+# What a fault told of by a log or kernel line asks for: why to look, and the command.
+EVENT_STEPS = {
+    "xid": ("The driver reported a GPU fault", "`dmesg -T | grep -i xid`, then `nvidia-smi -q`"),
+    "sxid": ("The driver reported an NVSwitch fault", "`dmesg -T | grep -i sxid`"),
+    "ib_error": ("An InfiniBand operation failed", "`ibstat`, `rdma statistic`"),
+    "ib_port_error": ("An InfiniBand port failed", "`ibstat`, then keep jobs off: cordon or drain"),
+    "link_down": ("A network link went down", "`ip -s link`, `ibstat`"),
+    "peer_lost": ("A peer was not reached any more", "log in to it, `dmesg -T | tail`"),
+    "storage_lost": (
+        "A file server did not answer",
+        "`nfsstat -m`, `dmesg -T | grep -i 'not resp'`",
+    ),
+    "io_error": ("A disk or file system failed", "`dmesg -T | grep -i 'I/O error'`"),
+    "no_space": ("No space was left", "`df -h`, and `df -h /dev/shm`"),
+    "oom_kill": ("The kernel killed a process for want of memory", "`dmesg -T | grep -i oom-kill`"),
+    "worker_died": ("A dataloader worker died", "`df -h /dev/shm`, `dmesg -T | grep -i oom-kill`"),
+    "hung_task": ("A task slept for minutes in the kernel", "`dmesg -T | grep -A20 'blocked for'`"),
+    "soft_lockup": ("A CPU was stuck in the kernel", "`dmesg -T | grep -A20 'soft lockup'`"),
+}
 
 
 def next_steps(verdict: Verdict, facts: Facts) -> tuple[str, ...]:
@@ -43,11 +62,33 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
                 f"Find out who stopped it{where}: `grep -E 'State|TracerPid' "
                 f"/proc/{process.pid}/status`; `kill -CONT {process.pid}` lets it go on"
             )
+    elif verdict.category == "checkpoint_io":
+        yield f"See whether the checkpoint still grows{where}: `ls -lt` in its directory"
+        if process:
+            yield f"See which file it writes{where}: `ls -l /proc/{process.pid}/fd`"
+    elif verdict.category == "logging_service":
+        yield f"See whether the tracker's service answers{where}; try its offline mode"
+    elif verdict.category == "device_sync":
+        yield "See what the devices do: `nvidia-smi dmon -c 3`; busy at low power spins"
+        yield (
+            f"Read native frames{where}: `py-spy dump --native --pid {process.pid}`"
+            if process
+            else ("Read native frames: `whyhang collect --native always`")
+        )
     elif verdict.category == "exited_rank":
         yield f"Read the last lines of that rank's log{where}; signal 9 is often the OOM killer"
         yield f"Look for the OOM killer{where}: `dmesg -T | grep -iE 'out of memory|oom-kill'`"
     elif verdict.category == "gpu_device":
         yield f"Look for device errors{where}: `dmesg -T | grep -iE 'xid|nvrm|mlx5'`"
+    elif verdict.category == "network" and verdict.verdict == "global_hang":
+        yield "Read what NCCL says of its transports: run again with `NCCL_DEBUG=INFO`"
+        yield "Look for failing links on every node: `dmesg -T | grep -iE 'mlx5|link|nvlink'`"
+    elif verdict.category == "network" and verdict.suspects.positions:
+        yield (
+            f"See whom it waits for{where}: `ss -tnp | grep pid={process.pid}`"
+            if process
+            else ("See whom it waits for: `ss -tnp`")
+        )
     elif verdict.category == "network":
         yield f"See whether the machine still answers{where}: log in, then `dmesg -T | tail`"
         yield f"Sample it by hand{where}: `whyhang collect`"
@@ -65,11 +106,25 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
         yield f"Look for hung tasks{where}: `dmesg -T | grep -iE 'hung|blocked for more'`"
     elif verdict.verdict == "local_hang" and process:
         yield f"Read the code named above; watch it live{where}: `py-spy dump --pid {process.pid}`"
+    yield from _event_steps(facts)
     if verdict.not_seen:
         first = verdict.not_seen[0]
         yield f"Read the ranks that were not seen: {first.ranks.format(8)} ({first.reason})"
     if verdict.verdict == "inconclusive" and facts.world.sample_count < 2:
         yield "Collect two samples that lie apart: `whyhang collect --samples 2 --interval 10s`"
+
+
+def _event_steps(facts: Facts) -> Iterator[str]:
+    """What log and kernel lines ask for, each kind once, with the nodes that they name."""
+    nodes: dict[str, dict[str, None]] = {}
+    for event in facts.world.incident.events:
+        named = nodes.setdefault(event.kind, {})
+        if event.node:
+            named[event.node] = None
+    for kind, step in EVENT_STEPS.items():
+        if kind in nodes:
+            shown = list(nodes[kind])[:NODES_SHOWN]
+            yield f"{step[0]}{' on ' + ', '.join(shown) if shown else ''}: {step[1]}"
 
 
 def first_process(verdict: Verdict, facts: Facts) -> Process | None:

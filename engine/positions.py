@@ -122,6 +122,9 @@ class Positions:
         with_python = [thread for thread in process.threads if thread.stack.python]
         if len(with_python) == 1:
             return with_python[0]
+        # A debugger's dump of a worker may show one thread without any Python frame.
+        if len(process.threads) == 1:
+            return process.threads[0]
         return Missing("its dump shows no main thread")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from whyhang.engine.stalled_operations import name_absent
 from whyhang.schemas.incident import Incident, Node
 from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import RankSet
@@ -59,6 +60,7 @@ class World:
     """
 
     def __init__(self, incident: Incident) -> None:
+        incident = name_absent(incident)
         self.incident = incident
         self._nodes = {node.name: node for node in incident.nodes}
         self._asked = [node for node in incident.nodes if node.was_asked]

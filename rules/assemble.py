@@ -369,11 +369,12 @@ class _Merger:
         return False
 
     def repeated(self, what: str, name: str, file: str, span: Span, verb: str) -> None:
+        change = "" if file == span.file else f", or change the included one with `{verb}`"
         self.assembly.fault(
             "H403",
             f"{what} `{name}` is in `{file}` already",
             span,
-            f"choose another name, or change the included one with `{verb}`",
+            f"choose another name{change}",
         )
 
     def no_effect(self, item: Item) -> None:

@@ -56,7 +56,7 @@ CODES = (
     _code("H314", "a window longer than the samples span", "warning"),
     _code("H401", "an include that cannot be followed, or a version that is not shipped"),
     _code("H402", "a change of something that no included file has"),
-    _code("H403", "a name that an included file has already"),
+    _code("H403", "a name that is there already, in this file or an included one"),
     _code("H405", "files that include each other"),
     _code("H406", "a change without effect", "warning"),
     _code("H407", "a section that has no effect in an included file", "warning"),

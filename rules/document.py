@@ -7,7 +7,7 @@ Values are read from the scalars' text, not by YAML 1.1's rules: ``no`` and ``on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -66,6 +66,11 @@ class Document:
         return self.texts[path]
 
 
+def _is_tab(lines: Sequence[str], mark: yaml.Mark) -> bool:
+    """Whether what the parser stumbled over is a tab."""
+    return mark.line < len(lines) and lines[mark.line][mark.column : mark.column + 1] == "\t"
+
+
 def read_document(text: str, file: str) -> Document:
     """Parse YAML; what is wrong with it stands in ``findings``."""
     text = text.removeprefix("\ufeff")
@@ -78,7 +83,10 @@ def read_document(text: str, file: str) -> Document:
         span = Span(file=file, line=1, column=1)
         if mark is not None:
             span = Span(file=file, line=mark.line + 1, column=mark.column + 1)
-        document.findings.append(Finding(code="H001", message=f"YAML: {message}", span=span))
+        help = "indent with spaces" if mark and _is_tab(document.lines, mark) else ""
+        document.findings.append(
+            Finding(code="H001", message=f"YAML: {message}", span=span, help=help)
+        )
         return document
     except (yaml.YAMLError, RecursionError) as error:
         document.findings.append(

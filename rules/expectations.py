@@ -48,7 +48,8 @@ def _parts(path: Path, incident: str, parts: object) -> dict[str, str]:
         if part not in PARTS:
             help = did_you_mean(str(part), PARTS) or f"there are {', '.join(PARTS)}"
             raise UsageError(f"{path}: {incident}: unknown part `{part}`", hint=help)
-        found[part] = str(value or "")
+        # As text, `null` is a word: an earlier replay writes it where no rule decided.
+        found[part] = "" if value in (None, "null", "~") else str(value)
     try:
         if "suspects" in found:
             found["suspects"] = RankSet.parse(found["suspects"]).format()

@@ -1,13 +1,21 @@
-"""The generated parts of ``docs/rules.md``: fields, events, constructs and codes."""
+"""The generated parts of ``docs/rules.md``: its tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from whyhang.rules.codes import CODES
 from whyhang.rules.constructs import CONSTRUCTS
 from whyhang.rules.fields import EVENT_KINDS, FIELDS, SCOPES, Scope
 from whyhang.rules.message_names import MESSAGE_NAMES
+from whyhang.rules.schema_reference import (
+    expectation_rows,
+    fact_rows,
+    rule_rows,
+    setting_rows,
+    test_rows,
+)
 from whyhang.rules.wording import TYPE_WORDS
 
 
@@ -63,13 +71,25 @@ def message_table() -> Iterator[str]:
         yield _row(f"`{name}`", words)
 
 
-SECTIONS = {
+def key_table(rows: Callable[[], Iterable[tuple[str, str]]]) -> Iterator[str]:
+    """The keys of a part of a file as a Markdown table."""
+    yield from _head("key", "what")
+    for key, words in rows():
+        yield _row(f"`{key}`", words)
+
+
+SECTIONS: dict[str, Callable[[], Iterator[str]]] = {
     "constructs": construct_table,
     "types": type_table,
     "fields": field_table,
     "events": event_table,
     "messages": message_table,
     "codes": code_table,
+    "rules": partial(key_table, rule_rows),
+    "settings": partial(key_table, setting_rows),
+    "tests": partial(key_table, test_rows),
+    "facts": partial(key_table, fact_rows),
+    "expectations": partial(key_table, expectation_rows),
 }
 
 

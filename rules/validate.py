@@ -128,15 +128,16 @@ def _not_one_of(fault: _Fault, path: Path, document: Document) -> Finding:
         message = f"'{text}' is not one of [{', '.join(values)}]"
     if match:
         message += f"; did you mean `{match}`?"
-    return Finding(code="H010", message=message, span=document.span(path))
+    help = "this release reads files of version 1" if path == ("version",) else ""
+    return Finding(code="H010", message=message, span=document.span(path), help=help)
 
 
 def _bad_value(fault: _Fault, path: Path, document: Document) -> Finding:
     span = document.span(path)
     if fault.value is None:
-        name = path[-1] if path else "the file"
+        name = f"`{path[-1]}`" if path else "the file"
         return Finding(
-            code="H010", message=f"`{name}` is empty; expected {_expected(fault)}", span=span
+            code="H010", message=f"{name} is empty; expected {_expected(fault)}", span=span
         )
     text = document.texts.get(path, _shown(fault.value))
     if fault.keyword == "minimum":

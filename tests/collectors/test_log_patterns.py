@@ -83,6 +83,22 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str | None, str | None]]]] = {
         "[Rank 0]: Ranks 1, 2, 5 failed to pass monitoredBarrier in 60000 ms",
         [("barrier_missed", "1-2/5", None, None)],
     ),
+    "store barrier": (
+        "I0510 07:28:04.4 139 distributed_c10d.py:337] Waiting in store based barrier to "
+        "initialize process group for rank: 2, key: store_based_barrier_key:2 (world_size=8, "
+        "worker_count=7, timeout=0:30:00)",
+        [("store_waiting", "2", None, None)],
+    ),
+    "ready ranks": (
+        "82% 1025/1252 [35:04<13:48]WARNING: One or more tensors were submitted to be reduced by "
+        "a subset of ranks. Stalled ops: allreduce.w [ready ranks: 1, 7, 0], allreduce.b [ready "
+        "ranks: 1]",
+        [("op_submitted", "0-1/7", None, None)],
+    ),
+    "missing ranks": (
+        "WARNING: Stalled ops: allreduce.w [missing ranks: 2, 3]",
+        [("op_not_submitted", "2-3", None, None)],
+    ),
     "store gone": (
         "[rank9]:[W1 01:01:05.3 TCPStore.cpp:138] [c10d] recvValueWithTimeout failed on "
         "SocketImpl(fd=9, addr=[a.example]:4, remote=[gpu00.example]:29500): Failed to recv",

@@ -112,3 +112,10 @@ def test_aliases_cannot_blow_up() -> None:
     document = read_document("\n".join(lines), "f")
     assert [finding.code for finding in document.findings] == ["H001"]
     assert document.data is None
+
+
+@pytest.mark.parametrize("text", ["a:\n\tb: 1\n", "a:\n  - b: 1\n\tc: 1\n"])
+def test_a_tab_is_called_by_its_name(text: str) -> None:
+    """Where the parser stumbles over a tab the remedy says so."""
+    (finding,) = read_document(text, "hang.yaml").findings
+    assert finding.help == "indent with spaces"

@@ -39,5 +39,9 @@ def test_unknown_names_are_faults() -> None:
     assert message_faults("{% set a = ranks %}{{ a }} {{ nodes[0] }}") == ()
     assert message_faults("first\n{{ rank }}\n{{ zebra }}") == (
         ("unknown name `rank`; did you mean `ranks`?", 2),
-        ("unknown name `zebra`; there is ranks, nodes, position, verdict, category, summary", 3),
+        (
+            "unknown name `zebra`; there is ranks, who, nodes, position, verdict, category, "
+            "summary",
+            3,
+        ),
     )

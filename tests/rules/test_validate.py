@@ -43,7 +43,7 @@ from whyhang.schemas.verdict import CATEGORIES, CONFIDENCES, VERDICTS
         ("version: 1\ntopology: {tensor: 0}", ["2:20 H010 `0` is less than 1"]),
         ("version: 1\njob: {id: true}", ["2:11 H010 `true` is not text"]),
         ("- a", ["1:1 H010 `[…]` is not a mapping of keys"]),
-        ("", ["1:1 H010 `the file` is empty"]),
+        ("", ["1:1 H010 the file is empty"]),
     ],
 )
 def test_each_fault_has_its_place_and_words(text: str, expected: list[str]) -> None:

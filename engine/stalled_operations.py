@@ -1,0 +1,51 @@
+"""Who is missing, where the log only names those who are there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from whyhang.schemas.incident import Incident
+from whyhang.schemas.progress import LogEvent
+from whyhang.schemas.rankset import MAX_RANK, NOBODY, RankSet
+
+SUBMITTED, NOT_SUBMITTED = "op_submitted", "op_not_submitted"
+WAITING, ABSENT = "store_waiting", "store_absent"
+# How many had come to PyTorch's store-based barrier when a rank wrote its line.
+_CAME = re.compile(r"world_size=(\d{1,8}), worker_count=(\d{1,8})")
+
+
+def name_absent(incident: Incident) -> Incident:
+    """The incident with an event more for those whom a list of the others leaves out."""
+    found = [_not_submitted(incident), _not_at_the_store(incident)]
+    more = tuple(event for event in found if event is not None)
+    return replace(incident, events=(*incident.events, *more)) if more else incident
+
+
+def _not_submitted(incident: Incident) -> LogEvent | None:
+    """Horovod lists the ranks that are ready; of several lines the last one counts."""
+    size = incident.world_size
+    lines = [event for event in incident.events if event.kind == SUBMITTED and event.ranks]
+    if not lines or size is None or not 0 < size <= MAX_RANK:
+        return None
+    absent = RankSet(range(size)) - lines[-1].ranks
+    return replace(lines[-1], kind=NOT_SUBMITTED, ranks=absent) if absent else None
+
+
+def _not_at_the_store(incident: Incident) -> LogEvent | None:
+    """Each rank that waits at the store writes its number and how many came.
+
+    The missing ones are known where all that came have written; else only that some are missing.
+    """
+    lines = [event for event in incident.events if event.kind == WAITING]
+    counted = _CAME.search(lines[-1].line) if lines else None
+    if counted is None:
+        return None
+    size, came = int(counted[1]), int(counted[2])
+    if not came < size <= MAX_RANK:
+        return None
+    written = NOBODY
+    for event in lines:
+        written = written | event.ranks
+    absent = RankSet(range(size)) - written if len(written) == came else NOBODY
+    return replace(lines[-1], kind=ABSENT, ranks=absent)
