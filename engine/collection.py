@@ -12,9 +12,13 @@ from whyhang.collectors.collect import take_sample
 from whyhang.collectors.process_table import list_processes
 from whyhang.collectors.procfs import read_environ
 from whyhang.collectors.ranks import JobEnvironment, as_rank, job_environment
+from whyhang.engine.comm_files import read_flight_dumps
+from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.node_sample import NodeSample, kernel_events
+from whyhang.engine.ras_inquiry import RasInquiry
 from whyhang.engine.store import IncidentWriter
 from whyhang.schemas.config import CollectConfig, JobConfig
+from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source, Trigger
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import NodeFacts
@@ -23,6 +27,8 @@ from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import RankSet
 
 SAMPLE_DEADLINE_SECONDS = 120.0
+# Only of the trainers, to learn whether one of them is creating a communicator.
+RAS_STACKS_SECONDS = 15.0
 JOB_ID_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID")
 
 
@@ -36,7 +42,8 @@ class Collection:
 
     ``root`` is the job's first process (None: every rank of this host), ``marker`` what ``run``
     put into its environment. ``known`` are processes seen before: a rank that has gone since is
-    then known to be missing. ``print_id`` is the time at which the collection began.
+    then known to be missing. ``flight`` remembers where they leave flight recorder dumps.
+    ``print_id`` is the time at which the collection began.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class Collection:
         marker: str | None = None,
         exclude: Container[int] = (),
         known: Iterable[Process] = (),
+        flight: FlightPickup | None = None,
     ) -> None:
         self.started_ns = time.time_ns()
         self.print_id = f"{self.started_ns:019d}"
@@ -61,6 +69,9 @@ class Collection:
         self._known: tuple[Process, ...] = tuple(known)
         self._first = 0.0
         self._node_samples: list[NodeSample] = []
+        self._ras = RasInquiry(policy=config.ras)
+        self._flight = flight or FlightPickup()
+        self._dumps: tuple[FlightDump, ...] = ()
 
     def find(self) -> tuple[Process, ...]:
         """The job's processes now, without stacks."""
@@ -74,8 +85,15 @@ class Collection:
         self._remember(found)
         return found
 
-    def take(self, *, deep: bool, writer: IncidentWriter | None = None) -> Snapshot:
-        """Take the next sample and write it; /proc of all processes comes before any stack."""
+    def take(
+        self, *, deep: bool, writer: IncidentWriter | None = None, stepped: bool = False
+    ) -> Snapshot:
+        """Take the next sample and write it; /proc of all processes comes before any stack.
+
+        A deep sample has NCCL RAS asked before and after, where that is safe: ``stepped`` says
+        that the job has made a step, before which it never is.
+        """
+        asked = deep and self._ask_first(writer, stepped=stepped)
         now = time.monotonic()
         if not self.samples:
             self._first = now
@@ -94,6 +112,9 @@ class Collection:
         if writer is not None:
             writer.write_sample(snapshot.index, processes)
         self.samples.append(snapshot)
+        if asked:
+            self._ras.wait()
+            self._ask(processes, stepped=stepped)
         # After the stacks, and not waited for: a sick driver may hold these reads for long.
         self._node_samples.append(
             NodeSample(
@@ -105,6 +126,33 @@ class Collection:
             )
         )
         return snapshot
+
+    def pick_up_dumps(
+        self, writer: IncidentWriter, *, stalled_seconds: float | None, may_ask: bool
+    ) -> None:
+        """Copy the flight recorder dumps of this hang, which began ``stalled_seconds`` before the
+        collection; ``may_ask`` where the job opened a pipe for that.
+        """
+        since = None if stalled_seconds is None else self.started_ns / 1e9 - stalled_seconds
+        before = len(self._flight.taken)
+        self._flight.pick_up(writer.write_flight, since=since, may_ask=may_ask)
+        if len(self._flight.taken) > before:
+            self._dumps = read_flight_dumps(writer.directory, [])
+
+    def _ask_first(self, writer: IncidentWriter | None, *, stepped: bool) -> bool:
+        """Ask NCCL RAS before anything is stopped, by stacks read for this; whether it answered."""
+        self._ras.write = None if writer is None else writer.write_ras
+        trainers = _trainers(self.find())
+        leads = 0 in self._expected or any(process.rank is None for process in trainers)
+        if not self._ras.prospects(trainers, stepped=stepped, leads=leads):
+            return False
+        read = take_sample(
+            trainers, deep=False, config=self.config, deadline_seconds=RAS_STACKS_SECONDS
+        )
+        return self._ask(read, stepped=stepped)
+
+    def _ask(self, processes: tuple[Process, ...], *, stepped: bool) -> bool:
+        return self._ras.ask(_trainers(processes), stepped=stepped, world_size=self.job.world_size)
 
     def incident(
         self,
@@ -120,6 +168,7 @@ class Collection:
     ) -> Incident:
         """Everything collected so far, as an incident."""
         facts = [sample.facts() for sample in self._node_samples]
+        flight = self._flight.source
         return Incident(
             print_id=self.print_id,
             job_id=_resolve(job.id) or _job_id(),
@@ -136,9 +185,12 @@ class Collection:
                 "stacks": _stack_source(self.samples),
                 "io": Source(ok=bool(self.samples)),
                 "log": log,
-                "nccl_ras": Source(ok=False, reason="not asked"),
+                "nccl_ras": self._ras.source,
                 "node": _facts_source(facts),
+                **({} if flight is None else {"flight_recorder": flight}),
             },
+            ras=tuple(self._ras.reports),
+            flight=self._dumps,
             history=tuple(history),
             events=(*events, *(kernel_events(facts[-1]) if facts else ())),
             log_excerpt=tuple(log_excerpt),
@@ -175,6 +227,7 @@ class Collection:
     def _remember(self, found: tuple[Process, ...]) -> None:
         """Which ranks this machine should have: those seen, and those its launcher counts."""
         self._known = found or self._known
+        self._flight.know(found)
         trainers = [p for p in self._known if p.kind == "trainer" and p.rank is not None]
         self._expected |= RankSet(p.rank for p in trainers if p.rank is not None)
         for process in trainers:
@@ -187,6 +240,10 @@ class Collection:
                 first = job.rank - job.local_rank
                 self._expected |= RankSet(range(first, first + local_size))
             break
+
+
+def _trainers(processes: Iterable[Process]) -> tuple[Process, ...]:
+    return tuple(process for process in processes if process.kind == "trainer")
 
 
 def _local_world_size(pid: int) -> int | None:

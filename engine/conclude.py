@@ -29,12 +29,13 @@ def conclude(
     return diagnosis
 
 
-def publish(writer: IncidentWriter, config: StoreConfig) -> Path:
+def publish(writer: IncidentWriter, config: StoreConfig, *, keep: bool = False) -> Path:
     """Move the incident into the store and prune what is too old there; where it now stands.
 
     The store may lie on the file system that does not answer: tell the verdict before you call.
+    With ``keep`` the spool stays, for samples that are still to come.
     """
-    place = writer.publish()
+    place = writer.publish(keep=keep)
     prune(
         writer.final.parent,
         now_ns=time.time_ns(),

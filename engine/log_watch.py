@@ -15,16 +15,21 @@ from whyhang.engine.stamp import utc_now
 from whyhang.engine.streams import LogFile
 from whyhang.engine.watch import Transition, Watch
 from whyhang.schemas.config import Config
-from whyhang.schemas.progress import LogEvent, Progress
+from whyhang.schemas.progress import LogEvent, LogLine, Progress
 
 LINES_KEPT = 400
 NOTABLE_KEPT = 2000
 # What a poll takes in of one file: the newest lines tell the progress, and the CPU is the job's.
 LINES_PER_POLL = 2000
 LINE_CHARACTERS = 4000
+# Enough for a rhythm, where only its median is known.
+PRIMED_GAPS = 16
 OWN_PREFIX = b"whyhang: "
-# A collective's timeout is about to end the job, and with it the evidence.
+# A collective's timeout is about to end the job, and with it the evidence. A traceback is not
+# urgent: programs print them and go on; one whose process ends is noticed by its end.
 _URGENT = frozenset(("watchdog_timeout",))
+# torchrun's agent, where its own log is shown, before the processes of the next attempt.
+_RESTARTS = b"will restart worker group"
 
 
 class LogWatch:
@@ -45,6 +50,9 @@ class LogWatch:
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
         self._gates: dict[str, LogGate] = {}
         self._notable: deque[str] = deque(maxlen=NOTABLE_KEPT)
+        self._stepped = False
+        self._restarts = False
+        self.has_timed_out = False
 
     def poll(self, now: float) -> None:
         """Read what is new."""
@@ -53,9 +61,48 @@ class LogWatch:
                 self._read(chunk, now)
 
     def transitions(self, now: float) -> Iterator[Transition]:
-        """The changes of state that the time brings."""
+        """The changes of state that the time brings; a fault ends the wait of a suspicion only."""
+        if self.has_timed_out:
+            self.hasten()
         while (change := self.watch.tick(now)) is not None:
             yield change
+            if self.has_timed_out:
+                self.hasten()
+
+    def prime(self, past: Progress, now: float, *, stepped: bool) -> None:
+        """Begin with what an old log tells: its last step and its rhythm, not its silence.
+
+        ``stepped``: the processes of now are known to have made steps; the log may be older.
+        """
+        if past.step is None:
+            return
+        line = LogLine(
+            kind="progress",
+            step=past.step,
+            total=past.total,
+            epoch=past.epoch,
+            text=past.last_line or "",
+        )
+        self.watch.see(now, line, utc_now(time.time_ns()))
+        if past.median_interval_seconds is not None:
+            self.watch.seed([past.median_interval_seconds] * PRIMED_GAPS)
+        self.preset = past.preset
+        self._stepped = stepped
+
+    def hasten(self) -> None:
+        """A fault is known (a collective's timeout, a rank that ended): confirm a suspicion now."""
+        if self.watch.state == "suspect":
+            self.watch.hasten()
+
+    def restart(self, now: float) -> None:
+        """Another attempt of the job began: nothing of the one before counts."""
+        self.watch.restart(now)
+        self._stepped = self._restarts = self.has_timed_out = False
+
+    def announced_restart(self) -> bool:
+        """Whether the launcher has said since the last call that it starts the ranks again."""
+        announced, self._restarts = self._restarts, False
+        return announced
 
     def progress(self, now: float) -> Progress:
         """The view at this moment."""
@@ -63,8 +110,8 @@ class LogWatch:
 
     @property
     def has_steps(self) -> bool:
-        """Whether the job has made a step since it started."""
-        return self.preset is not None
+        """Whether the job has made a step since this attempt started."""
+        return self._stepped
 
     @property
     def excerpt(self) -> tuple[str, ...]:
@@ -88,7 +135,7 @@ class LogWatch:
             self._others[source] = 0
             self._gates[source] = LogGate()
         if not chunk.tentative:
-            self._note_faults(self._gates[source].feed(chunk.data))
+            self._restarts |= _RESTARTS in chunk.data
         data = without_own(newest(chunk.data))
         if not chunk.tentative:
             self._lines.extend(_lines(data))
@@ -99,6 +146,10 @@ class LogWatch:
                 self.watch.see(now, line, at, source)
                 if line.kind == "progress":
                     self.preset = reader.preset
+                    self._stepped = True
+                    self.has_timed_out = False
+        if not chunk.tentative:
+            self._note_faults(self._gates[source].feed(chunk.data))
         if reader.others > self._others[source]:
             self._others[source] = reader.others
             self.watch.alive(now)
@@ -108,7 +159,7 @@ class LogWatch:
         fresh = [line.decode("utf-8", "replace") for line in lines]
         self._notable.extend(fresh)
         if any(event.kind in _URGENT for event in find_events(fresh)):
-            self.watch.hasten()
+            self.has_timed_out = True
 
 
 def newest(data: bytes) -> bytes:

@@ -158,7 +158,7 @@ def ask_by_hand(address: str | None, *, force: bool) -> RasTaken | RasRefusal:
     size = sizes.pop() if len(sizes) == 1 else ""
     situation = situation_of(
         trainers,
-        stepped=force or _settled(trainers),
+        stepped=force or settled(trainers),
         world_size=int(size) if size.isdigit() else None,
     )
     policy: Policy = "force" if force else "auto"
@@ -175,7 +175,7 @@ def _has_nccl(pid: int) -> bool:
     return isinstance(detect_nccl(pid), LoadedNccl)
 
 
-def _settled(trainers: Sequence[Process]) -> bool:
+def settled(trainers: Sequence[Process]) -> bool:
     """Whether every trainer runs for so long that its start is over."""
     ages = [_age_seconds(process.pid) for process in trainers]
     return bool(ages) and all(age is not None and age >= SETTLED_SECONDS for age in ages)

@@ -9,13 +9,16 @@ import contextlib
 import os
 import time
 from collections.abc import Container, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from whyhang.engine.cli.main import VERSION
 from whyhang.engine.collection import Collection
 from whyhang.engine.conclude import conclude, publish
+from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.log_watch import LogWatch
 from whyhang.engine.store import IncidentWriter
+from whyhang.engine.sweep import MEMORY, SPOOL_PREFIX
 from whyhang.rules.load import load_ruleset
 from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import Config
@@ -27,7 +30,6 @@ from whyhang.schemas.progress import Progress
 
 # Rules ask for two samples this far apart, and a little more.
 BETWEEN_SAMPLES_SECONDS = 10.5
-MEMORY = Path("/dev/shm")
 
 
 class Stall:
@@ -43,11 +45,17 @@ class Stall:
         marker: str,
         exclude: Container[int] = (),
         known: Iterable[Process] = (),
+        flight: FlightPickup | None = None,
     ) -> None:
         self._config = config
         self._rules = rules
         self._collection = Collection(
-            config=config.collect, root=root, marker=marker, exclude=exclude, known=known
+            config=config.collect,
+            root=root,
+            marker=marker,
+            exclude=exclude,
+            known=known,
+            flight=flight,
         )
         self.print_id = self._collection.print_id
         self._writer = open_writer(store, self.print_id)
@@ -66,6 +74,11 @@ class Stall:
         return self._writer.directory
 
     @property
+    def final(self) -> Path:
+        """Where it will stand once it is published."""
+        return self._writer.final
+
+    @property
     def samples(self) -> int:
         """How many samples were taken."""
         return len(self._collection.samples)
@@ -76,7 +89,7 @@ class Stall:
         if not self._collection.samples:
             self._progress = log.progress(now)
             self.deep_due = now + BETWEEN_SAMPLES_SECONDS
-        self._collection.take(deep=deep, writer=self._writer)
+        self._collection.take(deep=deep, writer=self._writer, stepped=log.has_steps)
         log.watch.worked(time.monotonic())
 
     def conclude(self, log: LogWatch, trigger: Trigger) -> Diagnosis:
@@ -86,6 +99,15 @@ class Stall:
             # Nobody is left, but which ranks there were is known.
             self._collection.find()
         progress = self._progress
+        if trigger == "stall" and progress.state == "advancing":
+            # Sampled before the threshold; a collective has timed out since: it did stand still.
+            progress = replace(progress, state="stalled")
+        with contextlib.suppress(OSError):
+            self._collection.pick_up_dumps(
+                self._writer,
+                stalled_seconds=progress.stalled_seconds,
+                may_ask=log.has_steps,
+            )
         incident = self._collection.incident(
             trigger=trigger,
             progress=progress,
@@ -103,11 +125,27 @@ class Stall:
         log.watch.worked(time.monotonic())
         return self.diagnosis
 
-    def publish(self, log: LogWatch) -> Path:
-        """Move it into the store, which may take its time; answer where it stands."""
-        place = publish(self._writer, self._config.store)
+    def end(self, log: LogWatch) -> Diagnosis:
+        """Judge what is left when the ranks have ended.
+
+        Where they had stood still before, that is the story (their end may be its consequence: a
+        collective's timeout, an impatient person); else it is their end.
+        """
+        stood = self.samples and (self._progress.state == "stalled" or log.has_timed_out)
+        return self.conclude(log, "stall" if stood else "exit")
+
+    def publish(self, log: LogWatch, *, keep: bool = False) -> Path:
+        """Move it into the store, which may take its time; answer where it stands.
+
+        With ``keep`` more samples may follow, until :meth:`release`.
+        """
+        place = publish(self._writer, self._config.store, keep=keep)
         log.watch.worked(time.monotonic())
         return place
+
+    def release(self) -> None:
+        """No sample follows: what stands in the store need not stand in the spool."""
+        self._writer.release()
 
     def discard(self) -> None:
         """Forget it: the job went on by itself."""
@@ -127,7 +165,7 @@ def open_writer(store: Path, print_id: str) -> IncidentWriter:
         return IncidentWriter(store, print_id)
     except OSError:
         # A full or read-only /tmp; the store, too, may be on the disk that does not answer.
-        return IncidentWriter(store, print_id, spool=MEMORY / f"whyhang-spool-{os.getuid()}")
+        return IncidentWriter(store, print_id, spool=MEMORY / f"{SPOOL_PREFIX}{os.getuid()}")
 
 
 def _log_source(progress: Progress) -> Source:

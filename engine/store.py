@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
+from whyhang.engine.sweep import SPOOL_PREFIX
 from whyhang.schemas.codec import (
     encode_index,
     encode_log_event,
@@ -28,6 +29,8 @@ from whyhang.schemas.node_facts_codec import encode_node_facts
 from whyhang.schemas.process import Process
 
 INDEX = "incident.json"
+RAS_FOLDER = "nccl_ras"
+FLIGHT_FOLDER = "fr"
 PRINT_ID_DIGITS = 19
 _LONGEST_NAME = 120
 _UNSAFE = re.compile(r"[^\w.+@-]|^\.", re.ASCII)
@@ -50,13 +53,13 @@ def spool_root() -> Path:
 
     The directory for temporary files is everybody's: one of that name that is not ours is not used.
     """
-    root = Path(tempfile.gettempdir()) / f"whyhang-spool-{os.getuid()}"
+    root = Path(tempfile.gettempdir()) / f"{SPOOL_PREFIX}{os.getuid()}"
     try:
         root.mkdir(mode=0o700)
     except FileExistsError:
         found = root.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return Path(tempfile.mkdtemp(prefix="whyhang-spool-"))
+            return Path(tempfile.mkdtemp(prefix=SPOOL_PREFIX))
     return root
 
 
@@ -70,6 +73,7 @@ class IncidentWriter:
         self.final = store / print_id
         self.directory = (spool or spool_root()) / print_id
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._is_published = False
 
     def write_sample(self, index: int, processes: Iterable[Process]) -> None:
         """Write ``samples/<index>/<node>.jsonl``, one line per process."""
@@ -106,11 +110,43 @@ class IncidentWriter:
         """Write a rendered file such as ``diagnosis.md``."""
         self._write(self.directory / name, text.encode("utf-8", "replace"))
 
-    def publish(self) -> Path:
+    def write_ras(self, number: int, data: bytes, form: str) -> None:
+        """Write ``nccl_ras/<number>.json`` or ``.txt``, a raw reply."""
+        folder = self.directory / RAS_FOLDER
+        folder.mkdir(exist_ok=True)
+        self._write(folder / f"{number}.{'json' if form == 'json' else 'txt'}", data)
+
+    def write_flight(self, rank: int, data: bytes) -> None:
+        """Write ``fr/<rank>``, a raw flight recorder dump."""
+        folder = self.directory / FLIGHT_FOLDER
+        folder.mkdir(exist_ok=True)
+        self._write(folder / str(rank), data)
+
+    def publish(self, *, keep: bool = False) -> Path:
         """Move the incident into the store; the spool's path where that fails.
 
-        Copied under a name of its own and renamed, so that readers never see half of it.
+        With ``keep`` the spool stays, for what is still to come: publish again, then
+        :meth:`release`. The first time it is copied under a name of its own and renamed, so that
+        readers never see half of it; later, file by file, so that it never vanishes meanwhile.
         """
+        try:
+            if self._is_published and self.final.is_dir():
+                self._update()
+            else:
+                self._publish_first()
+        except OSError:
+            return self.directory
+        self._is_published = True
+        if not keep:
+            self.release()
+        return self.final
+
+    def release(self) -> None:
+        """Drop the spool of an incident that stands in the store; else it is all there is."""
+        if self._is_published:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _publish_first(self) -> None:
         staging = self.final.with_name(f".{self.final.name}.{os.getpid()}")
         try:
             self.final.parent.mkdir(parents=True, exist_ok=True)
@@ -120,9 +156,19 @@ class IncidentWriter:
             staging.rename(self.final)
         except OSError:
             shutil.rmtree(staging, ignore_errors=True)
-            return self.directory
-        shutil.rmtree(self.directory, ignore_errors=True)
-        return self.final
+            raise
+
+    def _update(self) -> None:
+        """Copy what is new; the index last, so that it names no sample that is not there yet."""
+        files = [path for path in self.directory.rglob("*") if path.is_file()]
+        for path in sorted(files, key=lambda path: (path.name == INDEX, path)):
+            target = self.final / path.relative_to(self.directory)
+            if _is_copy(path, target):
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial = target.with_name(target.name + ".part")
+            shutil.copy2(path, partial)
+            partial.replace(target)
 
     def discard(self) -> None:
         """Forget the incident: the stall healed by itself."""
@@ -136,6 +182,14 @@ class IncidentWriter:
         partial = path.with_name(path.name + ".part")
         partial.write_bytes(data)
         partial.replace(path)
+
+
+def _is_copy(path: Path, target: Path) -> bool:
+    try:
+        ours, theirs = path.stat(), target.stat()
+    except OSError:
+        return False
+    return (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns)
 
 
 def incident_directories(store: Path) -> Iterator[Path]:

@@ -11,9 +11,6 @@ import json
 import math
 import os
 import platform
-import select
-import shutil
-import sys
 import time
 import traceback
 from collections.abc import Mapping
@@ -22,13 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from whyhang.engine.configure import config_from
 from whyhang.engine.log_watch import LogWatch
+from whyhang.engine.orders import Orders, read_settings
 from whyhang.engine.streams import LogFile
+from whyhang.engine.sweep import sweep, sweep_spools, sweep_stagings
+from whyhang.engine.voice import Voice
 from whyhang.engine.watch import Transition
 
 if TYPE_CHECKING:
+    from whyhang.engine.aftermath import Aftermath
+    from whyhang.engine.attempt import Attempt
+    from whyhang.engine.flight_pickup import FlightPickup
     from whyhang.engine.stall import Stall
     from whyhang.schemas.diagnosis import Diagnosis
     from whyhang.schemas.process import Process
+    from whyhang.schemas.progress import Progress
 
 POLL_SECONDS = 1.0
 NICENESS = 10
@@ -39,6 +43,11 @@ EARLY_SECONDS = 240.0
 EARLY_SAMPLES = 3
 # The relay's copy of the last lines may still be on its way.
 LAST_LINES_SECONDS = 0.3
+# How often the trainers are looked after: a few reads of /proc, and all of it once they are gone.
+TRAINERS_SECONDS = 5.0
+SUCCESSORS_SECONDS = 15.0
+# At the job's end, for those who tell of it.
+NOTIFY_SECONDS = 5.0
 
 
 class Watcher:
@@ -51,66 +60,54 @@ class Watcher:
         self._pid = int(settings["pid"])
         logs = [LogFile(path=path, start=start) for path, start in settings["logs"]]
         self._log = LogWatch(logs, self._config, time.monotonic())
-        self._journal = open_journal([Path(path) for path in settings["scratch"]])
+        self._voice = Voice([Path(path) for path in settings["scratch"]], self._config.on_hang)
         self._stall: Stall | None = None
         self._early: Stall | None = None
         self._early_due = EARLY_SECONDS
+        self._aftermath: Aftermath | None = None
         self._known: tuple[Process, ...] | None = None
-        self._blind = False
-        self._orders = b""
-        self._supervised = True
+        self._attempt: Attempt | None = None
+        self._flight: FlightPickup | None = None
+        self._trainers_due = 0.0
+        self._announced = False
+        self._orders = Orders(
+            self._pid, self._voice.note, supervised=bool(settings.get("supervised", True))
+        )
+        self._failures = 0
 
     def run(self) -> int:
         """Watch until the job has ended."""
-        self.note(f"watching process {self._pid}")
+        self._voice.note(f"watching process {self._pid}")
+        expired = time.time() - self._config.store.keep
         for directory in self._settings["scratch"]:
-            sweep(Path(directory).parent, time.time() - self._config.store.keep)
+            sweep(Path(directory).parent, expired)
+        sweep_spools(expired)
+        sweep_stagings(Path(self._settings["store"]), time.time())
         while True:
-            ending = self._listen()
+            ending = self._orders.wait(POLL_SECONDS)
             try:
                 if ending is not None:
                     self._finish(ending)
                     return 0
                 self._step()
+                self._failures = 0
             except Exception:  # noqa: BLE001 (nothing may end the watch)
-                self.note(traceback.format_exc())
+                self._failures += 1
+                # What fails at each poll is noted less and less often.
+                if self._failures & (self._failures - 1) == 0:
+                    self._voice.note(traceback.format_exc())
                 if ending is not None:
                     return 1
 
-    def note(self, text: str) -> None:
-        """Write a line to our own log."""
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        with contextlib.suppress(OSError):
-            os.write(self._journal, f"{stamp} {text}\n".encode("utf-8", "replace"))
+    def prime(self, past: Progress, *, stepped: bool) -> None:
+        """Begin with what the log of a job that already runs tells of its past."""
+        self._log.prime(past, time.monotonic(), stepped=stepped)
 
-    def say(self, text: str) -> None:
-        """Tell people something beside the job's output."""
-        self.note(text)
-        with contextlib.suppress(OSError):
-            os.write(2, "".join(f"whyhang: {line}\n" for line in text.splitlines()).encode())
-
-    def _listen(self) -> Mapping[str, Any] | None:
-        """Wait for the next poll; answer how the job ended, if it has."""
-        if not self._supervised:
-            time.sleep(POLL_SECONDS)
-            return None if Path(f"/proc/{self._pid}").exists() else {"exit": 0}
-        if not select.select([0], [], [], POLL_SECONDS)[0]:
-            return None
-        data = os.read(0, 1 << 16)
-        if not data:
-            # The supervisor was killed: the job is still worth watching.
-            self._supervised = False
-            self.note("the supervisor has gone")
-            return None
-        *lines, self._orders = (self._orders + data).split(b"\n")
-        for line in lines:
-            order = json.loads(line)
-            if "blind" in order:
-                self._blind = True
-                self.note(f"no log any more: {order['blind']}")
-            if "exit" in order:
-                return dict(order)
-        return None
+    def leave(self) -> None:
+        """Give up the watch; a verdict that was given stays."""
+        self._drop_early()
+        if self._stall is not None:
+            (self._stall.release if self._stall.is_concluded else self._stall.discard)()
 
     def _catch_up(self) -> float:
         """Read the log and act on what it tells; answer the time (monotonic)."""
@@ -122,21 +119,24 @@ class Watcher:
 
     def _step(self) -> None:
         now = self._catch_up()
+        self._look_after_trainers(now)
         if self._stall is None:
             self._sample_early(now)
+        elif self._stall.is_concluded:
+            self._look_again(self._stall, now)
         elif self._is_due(now):
             self._conclude(self._stall)
 
     def _react(self, change: Transition, now: float) -> None:
-        self.note(
+        self._voice.note(
             f"{change.previous} -> {change.state}: silent {change.silent_seconds:.0f} s, "
             f"threshold {change.threshold_seconds:.0f} s, phase {change.phase}"
         )
         if change.state == "advancing" and self._known is None:
             self._take_census()
-        if change.state == "suspect" and not self._blind:
+        if change.state == "suspect" and not self._orders.blind:
             if self._config.detect.mode == "log":
-                self.say(
+                self._voice.say(
                     f"no step for {change.silent_seconds:.0f} s "
                     f"(threshold {change.threshold_seconds:.0f} s)"
                 )
@@ -145,13 +145,14 @@ class Watcher:
                 self._stall = self._open()
                 self._stall.look(self._log, deep=False)
             except OSError as error:
-                self.say(f"the job stands still, but no evidence can be written: {error}")
+                self._voice.say(f"the job stands still, but no evidence can be written: {error}")
         elif change.state == "healed" and self._stall is not None:
             if self._stall.is_concluded:
-                self.say("the job makes progress again")
+                self._voice.say("the job makes progress again")
+                self._stall.release()
             else:
                 self._stall.discard()
-            self._stall = None
+            self._stall = self._aftermath = None
 
     def _is_due(self, now: float) -> bool:
         stall = self._stall
@@ -173,12 +174,91 @@ class Watcher:
                 return  # a step came while we sampled
             diagnosis = stall.conclude(self._log, "stall")
         except Exception:
-            self.say(f"the job stands still, but the diagnosis failed; evidence: {stall.directory}")
+            self._voice.say(
+                f"the job stands still, but the diagnosis failed; evidence: {stall.directory}"
+            )
             raise
-        self._tell(diagnosis)
+        from whyhang.engine.aftermath import Aftermath
+
+        self._aftermath = Aftermath(time.monotonic())
+        self._drop_early()
+        self._act_on(stall, diagnosis, event="hang")
+        self._voice.say(f"reports: {stall.publish(self._log, keep=True)}")
+
+    def _act_on(self, stall: Stall, diagnosis: Diagnosis, *, event: str) -> None:
+        """Tell of a verdict; the store, which may hang, comes after this."""
+        self._voice.tell(diagnosis)
+        if event != "hang" or diagnosis.verdict.verdict != "no_hang":
+            self._voice.notify(stall, diagnosis, event=event)
         if self._wants_stop(diagnosis):
             os.write(self._requests, json.dumps({"stop": stall.print_id}).encode() + b"\n")
-        self.say(f"reports: {stall.publish(self._log)}")
+
+    def _look_again(self, stall: Stall, now: float) -> None:
+        """Sample what still stands, later and later; people are told of another verdict only."""
+        from whyhang.engine.aftermath import gist
+
+        aftermath, told = self._aftermath, stall.diagnosis
+        look = None if aftermath is None else aftermath.due(now)
+        if look is None or aftermath is None or told is None:
+            return
+        stall.look(self._log, deep=look == "deep" and self._log.has_steps)
+        self._catch_up()
+        if look == "light" or self._stall is not stall:
+            return
+        diagnosis = stall.conclude(self._log, "stall")
+        self._voice.note(f"looked again: {diagnosis.verdict.verdict}, {diagnosis.verdict.headline}")
+        if gist(diagnosis.verdict) != gist(told.verdict):
+            self._act_on(stall, diagnosis, event="changed")
+        stall.publish(self._log, keep=not aftermath.is_over)
+
+    def _look_after_trainers(self, now: float) -> None:
+        """Notice that one has ended, or that others took the place of all."""
+        if self._log.announced_restart():
+            self._announced = True
+            self._begin_attempt(now)
+        if self._attempt is None or now < self._trainers_due:
+            return
+        self._trainers_due = now + TRAINERS_SECONDS
+        if self._attempt.has_lost:
+            self._log.hasten()
+        if self._attempt.has_ended:
+            self._trainers_due = now + SUCCESSORS_SECONDS
+            following = self._attempt.replaced_by(self._list_processes())
+            if following is not None:
+                if not self._announced:
+                    self._begin_attempt(now)
+                self._attempt, self._announced = following, False
+
+    def _begin_attempt(self, now: float) -> None:
+        """The ranks were started again: what stood still has ended, the watch begins anew."""
+        self._voice.note("another attempt of the job has begun")
+        stall, spare = self._stall or self._early, self._early
+        self._stall = self._early = self._aftermath = None
+        self._early_due = EARLY_SECONDS
+        # Who trains now is counted at their first step, as ever.
+        self._known = None
+        try:
+            if spare is not None and spare is not stall:
+                spare.discard()
+            if stall is not None and stall.is_concluded:
+                stall.release()
+            elif stall is not None:
+                self._report_end(stall)
+        finally:
+            self._log.restart(now)
+
+    def _report_end(self, stall: Stall) -> None:
+        """What was collected before the ranks ended says why they stood still."""
+        diagnosis = stall.end(self._log)
+        self._voice.tell(diagnosis)
+        if diagnosis.verdict.is_hang:
+            self._voice.notify(stall, diagnosis, event="hang")
+        self._voice.say(f"reports: {stall.publish(self._log)}")
+
+    def _drop_early(self) -> None:
+        if self._early is not None:
+            self._early.discard()
+            self._early = None
 
     def _wants_stop(self, diagnosis: Diagnosis) -> bool:
         """Only a hang that is certain, and that nothing has moved since."""
@@ -194,31 +274,36 @@ class Watcher:
         """Keep evidence of a long silence that is not suspect yet: the job may end in it."""
         silent = self._log.watch.silent_for(now)
         if silent < EARLY_SECONDS:
-            if self._early is not None:
-                self._early.discard()
-                self._early = None
+            self._drop_early()
             self._early_due = EARLY_SECONDS
-        elif silent >= self._early_due and not self._blind:
+        elif silent >= self._early_due and not self._orders.blind:
             self._early_due = silent + EARLY_SECONDS
             if self._early is not None and self._early.samples >= EARLY_SAMPLES:
-                self._early.discard()
-                self._early = None
+                self._drop_early()
             self._early = self._early or self._open()
             self._early.look(self._log, deep=False)
 
     def _finish(self, ending: Mapping[str, Any]) -> None:
         """The job has ended: a failure is an incident of its own."""
-        code = int(ending["exit"])
-        self.note(f"the job ended with exit code {code}")
+        code = ending["exit"]
+        self._voice.note(f"the job ended with exit code {'unknown' if code is None else code}")
         self._catch_up()
-        stall = self._stall or self._early
+        try:
+            self._report_ending(code, interrupted=bool(ending.get("interrupted")))
+        finally:
+            self._drop_early()
+            self._voice.wait(NOTIFY_SECONDS)
+
+    def _report_ending(self, code: int | None, *, interrupted: bool) -> None:
+        stall = self._stall
         if stall is not None and stall.diagnosis is not None:
+            stall.release()
             if stall.diagnosis.verdict.is_hang:
                 return
             # What stood still then was no hang; that the job failed is a story of its own.
             stall = self._stall = None
         # An interrupted job is no incident, unless it stood still at that time.
-        if code == 0 or (ending.get("interrupted") and self._stall is None):
+        if code == 0 or ((interrupted or code is None) and stall is None):
             if stall is not None:
                 stall.discard()
             self._drop_copies()
@@ -226,24 +311,36 @@ class Watcher:
         time.sleep(LAST_LINES_SECONDS)
         self._log.poll(time.monotonic())
         trained = self._known or self._log.events() or self._log.has_steps
+        if stall is None:
+            stall, self._early = self._early, None
         if stall is None and not trained:
             # A command that failed before it trained: its own words say all there is to say.
             return
-        stall = stall or self._open()
-        self._tell(stall.conclude(self._log, "exit"))
-        self.say(f"reports: {stall.publish(self._log)}")
+        self._report_end(stall or self._open())
 
     def _take_census(self) -> None:
         """Remember who trains here: a rank that is gone later was one of them."""
+        self._remember(self._list_processes())
+        self._log.watch.worked(time.monotonic())
+
+    def _remember(self, processes: tuple[Process, ...]) -> None:
+        from whyhang.engine.attempt import Attempt
+        from whyhang.engine.flight_pickup import FlightPickup
+
+        self._known = processes
+        self._attempt, self._announced = Attempt(processes), False
+        self._flight = FlightPickup()
+        self._flight.know(processes)
+
+    def _list_processes(self) -> tuple[Process, ...]:
         from whyhang.collectors.process_table import list_processes
 
-        self._known = list_processes(
+        return list_processes(
             node=platform.node() or "localhost",
             root=self._pid,
             exclude=(os.getppid(), os.getpid()),
             marker=self._settings["marker"],
         )
-        self._log.watch.worked(time.monotonic())
 
     def _open(self) -> Stall:
         from whyhang.engine.stall import Stall
@@ -257,13 +354,7 @@ class Watcher:
             marker=self._settings["marker"],
             exclude=(os.getppid(), os.getpid()),
             known=self._known or (),
-        )
-
-    def _tell(self, diagnosis: Diagnosis) -> None:
-        verdict = diagnosis.verdict
-        self.say(
-            f"{verdict.verdict} ({verdict.category}, {verdict.confidence} confidence): "
-            f"{verdict.headline}"
+            flight=None if self._flight is None else self._flight.fresh(),
         )
 
     def _drop_copies(self) -> None:
@@ -274,42 +365,14 @@ class Watcher:
                     copy.unlink()
 
 
-def sweep(directory: Path, before: float) -> None:
-    """Delete what runs left in a directory of jobs that nothing was written to since a time."""
+def be_modest() -> None:
+    """Leave CPU and memory to the training."""
+    os.nice(NICENESS)
     with contextlib.suppress(OSError):
-        for job in directory.iterdir():
-            if all(path.stat().st_mtime < before for path in (job, *job.iterdir())):
-                shutil.rmtree(job, ignore_errors=True)
-
-
-def open_journal(directories: list[Path]) -> int:
-    """Open our log in the first directory that takes it; else what is written goes nowhere."""
-    for directory in directories:
-        with contextlib.suppress(OSError):
-            directory.mkdir(parents=True, exist_ok=True)
-            return os.open(
-                directory / "watcher.log",
-                os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
-                0o600,
-            )
-    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-
-
-def read_settings() -> dict[str, Any]:
-    """The first line of our input, byte by byte: what follows it belongs to the loop."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            sys.exit(0)
-        line += byte
-    settings: dict[str, Any] = json.loads(line)
-    return settings
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
 def main(arguments: list[str]) -> int:
     """Run the watcher; the argument is the descriptor towards the supervisor."""
-    os.nice(NICENESS)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+    be_modest()
     return Watcher(read_settings(), int(arguments[0])).run()

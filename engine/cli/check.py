@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from whyhang.rules.findings import Finding
 
 DEFAULT_PATH = "hang.yaml"
+TEST_SUFFIXES = ("_test.yaml", "_test.yml")
 _COLORS = {"error": "31", "warning": "33", "info": "36"}
 _GITHUB_LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 _HEAD = re.compile(r"(?P<place>.*?): (?P<severity>error|warning|info)(?P<code>\[H\d+\])")
@@ -26,7 +27,10 @@ _HEAD = re.compile(r"(?P<place>.*?): (?P<severity>error|warning|info)(?P<code>\[
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``whyhang check``."""
     parser.add_argument(
-        "files", nargs="*", metavar="FILE", help=f"files to check (default: {DEFAULT_PATH})"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help=f"files of rules, or tests in *_test.yaml (default: {DEFAULT_PATH})",
     )
     parser.add_argument(
         "--format",
@@ -48,13 +52,34 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.rules.load import check_files
 
     paths = [Path(name) for name in options.files or [DEFAULT_PATH]]
-    findings = check_files(paths, overrides=read_overrides(options))
+    rules = [path for path in paths if not is_test_file(path)]
+    findings = check_files(rules, overrides=read_overrides(options))
+    tests = [path for path in paths if is_test_file(path)]
+    if tests:
+        findings += _check_tests(tests)
     for line in report(findings, options.format, colored=_wants_color()):
         print(line)
     if options.format == "text":
         print(summary(findings, paths))
     fatal = ("error",) if options.fail_on == "error" else ("error", "warning")
     return 1 if any(finding.severity in fatal for finding in findings) else 0
+
+
+def is_test_file(path: Path) -> bool:
+    """Whether a file holds tests of rules, by its name."""
+    return path.name.endswith(TEST_SUFFIXES)
+
+
+def _check_tests(paths: Iterable[Path]) -> tuple[Finding, ...]:
+    """What keeps test files from being run."""
+    from whyhang.engine.rule_tests import load_suites
+    from whyhang.rules.findings import RuleErrors
+
+    try:
+        load_suites(paths)
+    except RuleErrors as error:
+        return tuple(error.findings)
+    return ()
 
 
 def report(findings: Sequence[Finding], format: str, *, colored: bool) -> Iterator[str]:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +30,20 @@ PAUSE_PER_TRAINER_SECONDS = 0.7
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``collect``."""
-    parser.add_argument("-c", "--config", type=Path, help="hang.yaml of the job")
+    add_rules_option(parser)
     parser.add_argument("--pid", type=int, help="the job below this process (default: all ranks)")
     parser.add_argument("--log", type=Path, help="the job's log (default: found through /proc)")
-    parser.add_argument("--native", choices=("auto", "always", "never"))
-    parser.add_argument("--samples", type=int, default=2, metavar="N")
-    parser.add_argument("--interval", default="10s", metavar="DURATION")
-    parser.add_argument("--store", type=Path, help="where incidents are kept")
+    parser.add_argument(
+        "--native", choices=("auto", "always", "never"), help="native frames (default: auto)"
+    )
+    parser.add_argument("--samples", type=int, default=2, metavar="N", help="how many (default: 2)")
+    parser.add_argument(
+        "--interval",
+        default="10s",
+        metavar="DURATION",
+        help="the time between two samples (default: 10s)",
+    )
+    parser.add_argument("--store", type=Path, metavar="DIR", help="where incidents are kept")
     parser.add_argument("--format", choices=("text", "json"), default="text")
 
 
@@ -45,7 +53,6 @@ def run(options: argparse.Namespace) -> int:
 
     from whyhang.engine.collection import Collection
     from whyhang.engine.store import IncidentWriter
-    from whyhang.rules.load import load_ruleset
     from whyhang.rules.quantities import parse_duration
 
     try:
@@ -54,15 +61,16 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--interval: {error}", hint="for example: --interval 10s") from error
     if options.samples < 1:
         raise UsageError("--samples must be 1 or more", hint="two samples tell a wait from a hang")
-    ruleset = load_ruleset(options.config)
+    ruleset = read_rules(options, lenient=True)
     config = ruleset.config
     if options.native:
         config = replace(config, collect=replace(config.collect, native=options.native))
     collection = Collection(config=config.collect, root=options.pid)
     processes = collection.find()
     if not any(process.kind == "trainer" for process in processes):
+        below = "" if options.pid is None else f" below process {options.pid}"
         raise UsageError(
-            "no process with a rank runs here",
+            f"no process with a rank runs here{below}",
             hint="run this on a node of the job, as the job's user or root; for recorded "
             "evidence use `whyhang diagnose PATH`",
         )
@@ -91,13 +99,17 @@ def _collect(
     from whyhang.collectors.log_events import find_events
     from whyhang.engine.cli.main import VERSION
     from whyhang.engine.conclude import conclude, publish
+    from whyhang.engine.ras_query import settled
 
     progress, source, excerpt = _read_log(options.log, processes, config)
+    # Nobody has watched this job: that it made a step is told by its age alone.
+    stepped = settled([process for process in processes if process.kind == "trainer"])
     try:
         for number in range(options.samples):
             if number:
                 time.sleep(interval)
-            collection.take(deep=number == options.samples - 1, writer=writer)
+            deep = number == options.samples - 1
+            collection.take(deep=deep, writer=writer, stepped=stepped)
     except KeyboardInterrupt:
         print(f"whyhang: stopped; what was read is in {writer.directory}", file=sys.stderr)
         raise
@@ -105,6 +117,8 @@ def _collect(
     if (later.epoch, later.step) != (progress.epoch, progress.step) and later.step is not None:
         # A step was made while the samples were taken: the stall is over.
         progress, source, excerpt = later, later_source, later_excerpt
+    stalled = progress.stalled_seconds
+    collection.pick_up_dumps(writer, stalled_seconds=stalled, may_ask=stepped)
     incident = collection.incident(
         trigger="manual",
         progress=progress,
@@ -118,7 +132,7 @@ def _collect(
     place = publish(writer, config.store)
     if place != writer.final:
         print(f"whyhang: {writer.final} cannot be written: all is in {place}", file=sys.stderr)
-    _report(diagnosis, place, options.format)
+    _report(diagnosis, place, options)
     return 0
 
 
@@ -169,16 +183,19 @@ def _one_job(processes: tuple[Process, ...]) -> None:
         )
 
 
-def _report(diagnosis: Diagnosis, place: Path, form: str) -> None:
+def _report(diagnosis: Diagnosis, place: Path, options: argparse.Namespace) -> None:
     from whyhang.engine.cli.terminal import print_diagnosis, write_out
 
-    if form == "json":
+    if options.format == "json":
         from whyhang.schemas.verdict_codec import encode_verdict
 
         write_out(encode_verdict(diagnosis.verdict).decode())
         return
     files = tuple(str(path) for path in sorted(place.iterdir()) if path.is_file())
-    print_diagnosis(diagnosis, files, command=f"whyhang diagnose {shlex.quote(str(place))}")
+    command = f"whyhang diagnose {shlex.quote(str(place))}"
+    if options.config:
+        command += f" -c {shlex.quote(str(options.config))}"
+    print_diagnosis(diagnosis, files, command=command)
 
 
 def _announce(

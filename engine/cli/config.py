@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from whyhang.engine.cli.overrides import add_set_option, read_overrides
-
-DEFAULT_PATH = "hang.yaml"
+from whyhang.engine.cli.rules_option import add_rules_option, find_rules
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +14,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resolved",
         action="store_true",
-        required=True,
-        help="the merged file: packs, includes, verbs, overrides and defaults",
+        default=True,
+        help="the merged file: packs, includes, verbs, overrides and defaults (always)",
     )
-    parser.add_argument(
-        "-c", "--config", type=Path, help=f"the file (default: {DEFAULT_PATH}, else the pack)"
-    )
+    add_rules_option(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
     add_set_option(parser)
 
@@ -31,9 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.rules.resolve import resolve, resolved_json, resolved_lines
     from whyhang.rules.sources import DEFAULT, included, read_source
 
-    path = options.config
-    if path is None and Path(DEFAULT_PATH).is_file():
-        path = Path(DEFAULT_PATH)
+    path = find_rules(options.config)
     source = included(DEFAULT, None) if path is None else read_source(path)
     resolved = resolve(source, read_overrides(options))
     if options.format == "json":

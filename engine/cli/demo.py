@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -163,8 +164,11 @@ def report(verdict_file: Path, directory: Path, options: argparse.Namespace) -> 
     else:
         from whyhang.engine.cli.terminal import print_diagnosis
 
+        rules = directory / "hang.yaml"
+        command = f"whyhang diagnose {shlex.quote(str(place))} -c {shlex.quote(str(rules))}"
         reports = tuple(str(path) for path in sorted(place.iterdir()) if path.is_file())
-        print_diagnosis(diagnosis, reports, command=f"whyhang diagnose {place}")
+        print_diagnosis(diagnosis, reports, command=command)
+        tell(f"why? {command.replace('diagnose', 'explain', 1)}")
     verdict = diagnosis.verdict
     return 0 if verdict.is_hang and tuple(verdict.suspects.ranks) == (options.rank,) else 1
 

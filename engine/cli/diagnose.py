@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whyhang.engine.cli.overrides import add_set_option, read_overrides
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
+
+if TYPE_CHECKING:
+    from whyhang.schemas.incident import Incident
+
+
+STDIN = Path("-")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``diagnose``."""
     parser.add_argument(
-        "path", type=Path, help="incident directory, directory of dumps, or a pasted file"
+        "path",
+        type=Path,
+        help="incident directory, directory of dumps, or a pasted file; - reads stdin",
     )
-    parser.add_argument(
-        "-c", "--config", type=Path, help="hang.yaml with the rules (default: the built-in pack)"
-    )
+    add_rules_option(parser)
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text")
     parser.add_argument("--write", action="store_true", help="write the reports into PATH")
     add_set_option(parser)
@@ -30,16 +39,15 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.engine.cli.terminal import print_diagnosis, write_file, write_out
     from whyhang.engine.diagnose import diagnose
     from whyhang.engine.incidents import read_evidence
-    from whyhang.rules.load import load_ruleset
 
-    if options.write and options.path.is_file():
+    if options.write and (options.path.is_file() or options.path == STDIN):
         raise UsageError(
             "--write puts its files into a directory, and PATH is a file",
             hint="put the dumps into a directory of their own and give that",
         )
     overrides = read_overrides(options)
-    incident = read_evidence(options.path)
-    rules = load_ruleset(options.config, overrides=overrides)
+    incident = _read_pasted() if options.path == STDIN else read_evidence(options.path)
+    rules = read_rules(options, overrides=overrides)
     diagnosis = diagnose(incident, rules, version=VERSION)
     command = f"whyhang diagnose {shlex.quote(str(options.path))}"
     if options.config:
@@ -65,3 +73,21 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_diagnosis(diagnosis, files, command=command)
     return 1 if options.exit_code and diagnosis.verdict.is_hang else 0
+
+
+def _read_pasted() -> Incident:
+    """The evidence in a paste on stdin."""
+    import tempfile
+
+    from whyhang.engine.imported import read_dumps
+
+    with tempfile.TemporaryDirectory(prefix="whyhang-") as directory:
+        pasted = Path(directory) / "stdin"
+        pasted.write_bytes(sys.stdin.buffer.read())
+        try:
+            return read_dumps(pasted)
+        except UsageError as error:
+            raise UsageError(
+                "stdin holds no stack that could be read",
+                hint="expected what `py-spy dump` prints, or an interpreter's own stack dump",
+            ) from error

@@ -7,13 +7,15 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
+
 FORMAT = "whyhang.doctor/1"
 _WORDS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "unknown": "?   "}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``doctor``."""
-    parser.add_argument("-c", "--config", type=Path, help="hang.yaml of the job")
+    add_rules_option(parser)
     parser.add_argument("--log", type=Path, help="a log to try the presets on")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
 
@@ -21,13 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print all checks; 1 where one of them keeps whyhang from collecting."""
     from whyhang.engine.doctor import examine
-    from whyhang.rules.load import load_ruleset
     from whyhang.schemas.errors import UsageError
 
     if options.log is not None and not options.log.is_file():
         raise UsageError(f"no such log file: {options.log}")
     checks = []
-    for check in examine(load_ruleset(options.config).config, options.log):
+    for check in examine(read_rules(options, lenient=True).config, options.log):
         checks.append(check)
         if not options.json:
             print(f"{_WORDS[check.status]}  {check.name}: {check.found}", flush=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whyhang.engine.cli.overrides import add_set_option, read_overrides
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,9 +23,7 @@ _CODE = re.compile(r"[Hh]\d{3}\Z")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``explain``."""
     parser.add_argument("path", metavar="INCIDENT", help="incident directory, or a code (H201)")
-    parser.add_argument(
-        "-c", "--config", type=Path, help="hang.yaml with the rules (default: the built-in pack)"
-    )
+    add_rules_option(parser)
     parser.add_argument(
         "--rule", metavar="ID", help="this rule or suppression only, whatever its result"
     )
@@ -43,9 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.engine.explanation import explain_all
     from whyhang.engine.incidents import read_evidence
     from whyhang.engine.judge import open_court
-    from whyhang.rules.load import load_ruleset
 
-    ruleset = load_ruleset(options.config, overrides=read_overrides(options))
+    ruleset = read_rules(options, overrides=read_overrides(options))
     court = open_court(ruleset, read_evidence(Path(options.path)))
     explanation = explain_all(court, version=VERSION)
     if options.rule is not None:

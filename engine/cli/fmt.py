@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-DEFAULT_PATH = "hang.yaml"
+from whyhang.engine.cli.check import DEFAULT_PATH, is_test_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,9 @@ def run(options: argparse.Namespace) -> int:
 
     status = 0
     for name in options.files or [DEFAULT_PATH]:
+        if is_test_file(Path(name)):
+            print(f"{name}: left as it is: only rules are formatted", file=sys.stderr)
+            continue
         try:
             changed = _format(Path(name), options)
         except RuleErrors as error:

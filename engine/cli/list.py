@@ -6,12 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``list``."""
-    parser.add_argument(
-        "store", type=Path, nargs="?", default=Path(".whyhang"), help="default: .whyhang"
-    )
+    parser.add_argument("store", type=Path, nargs="?", help="default: the path of `store:`")
+    add_rules_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,9 +23,10 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.schemas.errors import FormatError, UsageError
     from whyhang.schemas.verdict_codec import decode_verdict
 
-    if not options.store.is_dir():
-        raise UsageError(f"no such store: {options.store}", hint="give the directory of incidents")
-    found = list(incident_directories(options.store))
+    store = options.store or Path(read_rules(options, lenient=True).config.store.path)
+    if not store.is_dir():
+        raise UsageError(f"no such store: {store}", hint="give the directory of incidents")
+    found = list(incident_directories(store))
     for directory in found:
         try:
             verdict = decode_verdict((directory / "verdict.json").read_bytes())
@@ -33,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
             text = f"not judged yet: whyhang diagnose {directory}"
         print(f"{directory.name}  {moment(_taken_at(directory.name))}  {text}")
     if not found:
-        print(f"no incidents in {options.store}", file=sys.stderr)
+        print(f"no incidents in {store}", file=sys.stderr)
     return 0
 
 

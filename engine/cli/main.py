@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 
 VERSION = "0.1.0"
 
@@ -17,13 +18,16 @@ VERSION = "0.1.0"
 # Each command stands in a module of its own name.
 COMMANDS = {
     "run": "start a training command and watch it; diagnose a hang",
+    "watch": "the same watch for a job that already runs",
     "collect": "sample a running job now and diagnose it",
     "diagnose": "verdict and reports from recorded evidence",
     "render": "write one output of an incident again",
+    "show": "raw stacks of single processes",
+    "compare": "two ranks side by side, or one rank at two times",
     "check": "find all errors in hang.yaml",
     "fmt": "write hang.yaml in its usual form",
     "config": "show what hang.yaml and its packs come to, item by item",
-    "schema": "print the JSON Schema of hang.yaml",
+    "schema": "print the JSON Schema of hang.yaml, or of another file format",
     "fields": "list what conditions may ask",
     "test": "run the unit tests of rules",
     "explain": "which clauses decided, and why; or what the code of a finding means",
@@ -42,8 +46,13 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0 fine, 1 findings, 2 usage, 3 internal."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        # A log or terminal of ASCII lacks our signs: better another sign than no answer.
+        sys.stdout.reconfigure(errors="backslashreplace")
     parser = build_parser(arguments[0] if arguments else None)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.command is None:
         parser.print_help()
         return 2
@@ -66,7 +75,7 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
 
             module = import_module(f"whyhang.engine.cli.{name}")
             module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
+            sub.set_defaults(run=module.run, parser=sub)
     return parser
 
 

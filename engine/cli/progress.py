@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``progress``."""
-    parser.add_argument("log", type=Path, help="the log to read, from its begin")
+    parser.add_argument("log", type=Path, help="the log to read, from its beginning")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--preset", default="auto", help="a preset's name, `lines`, or `auto` (the default)"

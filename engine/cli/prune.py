@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``prune``."""
-    parser.add_argument("store", type=Path, nargs="?", help="default: the path of `store:`")
     parser.add_argument(
-        "-c", "--config", type=Path, help="hang.yaml, whose `store:` says how long and how much"
+        "store", type=Path, nargs="?", help="default: the path of `store:`, whose limits apply too"
     )
+    add_rules_option(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -19,10 +21,9 @@ def run(options: argparse.Namespace) -> int:
     import time
 
     from whyhang.engine.store import prune
-    from whyhang.rules.load import load_ruleset
     from whyhang.schemas.errors import UsageError
 
-    config = load_ruleset(options.config).config.store
+    config = read_rules(options).config.store
     store = options.store or Path(config.path)
     if not store.is_dir():
         raise UsageError(f"no such store: {store}", hint="give the directory of incidents")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
 from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``render``."""
     parser.add_argument("path", type=Path, help="incident directory, or a directory of dumps")
     parser.add_argument("--as", dest="form", choices=FORMS, required=True)
-    parser.add_argument("-c", "--config", type=Path, help="hang.yaml with the rules")
+    add_rules_option(parser)
     parser.add_argument("--kind", choices=PROCESS_KINDS, help="processes of this kind only")
     parser.add_argument("--ranks", help="these ranks only, such as 0-7/60")
     parser.add_argument("--thread", help="threads of this name only")
@@ -41,16 +42,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _render(options: argparse.Namespace) -> str:
-
     from whyhang.engine.cli.main import VERSION
     from whyhang.engine.diagnose import diagnose
     from whyhang.engine.incidents import read_evidence
     from whyhang.engine.merge import build_tree
     from whyhang.renderers.prefix import select
-    from whyhang.rules.load import load_ruleset
 
     incident = read_evidence(options.path)
-    diagnosis = diagnose(incident, load_ruleset(options.config), version=VERSION)
+    diagnosis = diagnose(incident, read_rules(options, lenient=True), version=VERSION)
     if options.form == "markdown":
         from whyhang.renderers.markdown import render_markdown
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from whyhang.engine.cli.overrides import add_set_option, read_overrides
+from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,9 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="DIR", nargs="+", type=Path, help="incident directories, or stores of them"
     )
-    parser.add_argument(
-        "-c", "--config", type=Path, help="hang.yaml with the rules (default: the built-in pack)"
-    )
+    add_rules_option(parser)
     parser.add_argument(
         "--expect",
         type=Path,
@@ -33,10 +32,9 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.engine.replay import find_incidents, mismatches, replay_all
     from whyhang.renderers.replays import render_replays, render_replays_json
     from whyhang.rules.expectations import read_expectations
-    from whyhang.rules.load import load_ruleset
 
     expected = {} if options.expect is None else read_expectations(options.expect)
-    ruleset = load_ruleset(options.config, overrides=read_overrides(options))
+    ruleset = read_rules(options, overrides=read_overrides(options))
     found = find_incidents(options.paths)
     replayed = tuple(replay_all(ruleset, found, version=VERSION))
     misses = tuple(mismatches(replayed, expected))

@@ -23,7 +23,8 @@ from whyhang.engine.streams import (
 )
 from whyhang.schemas.errors import UsageError
 
-# Set for the job where it does not say otherwise: block-buffered output looks like a hang.
+# Set for the job where it does not say otherwise: block-buffered output looks like a hang. The
+# other variable is NCCL_RAS_ADDR, a port of the job's own (ras_port.py).
 ADDED_ENVIRONMENT = {"PYTHONUNBUFFERED": "1"}
 
 
@@ -99,10 +100,16 @@ def run(options: argparse.Namespace) -> int:
         "scratch": [str(directory) for directory in scratch],
         "logs": [[log.path, log.start] for log in logs],
     }
+    added = dict(ADDED_ENVIRONMENT)
+    if logs and config.collect.ras != "never":
+        from whyhang.engine.ras_port import VARIABLE, choose_address
+
+        address = choose_address(os.environ, marker)
+        added |= {} if address is None else {VARIABLE: address}
     supervisor = Supervisor(
         job=Job(
             command=command,
-            environ={**ADDED_ENVIRONMENT, **os.environ, MARKER: marker},
+            environ={**added, **os.environ, MARKER: marker},
             marker=marker,
         ),
         say=say,

@@ -6,12 +6,24 @@ import argparse
 import sys
 from importlib.resources import files
 
-SCHEMAS = {"hang": "hang.v1.json", "incident": "incident.v1.json", "verdict": "verdict.v1.json"}
+SCHEMAS = {
+    "hang": "hang.v1.json",
+    "hang_test": "hang_test.v1.json",
+    "incident": "incident.v1.json",
+    "verdict": "verdict.v1.json",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``whyhang schema``."""
     which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--test",
+        dest="format",
+        action="store_const",
+        const="hang_test",
+        help="that of hang_test.yaml",
+    )
     which.add_argument(
         "--incident",
         dest="format",
@@ -35,6 +47,6 @@ def run(options: argparse.Namespace) -> int:
 
     path = files("whyhang.schemas") / SCHEMAS[options.format]
     if not path.is_file():
-        raise UsageError(f"this release has no schema of {options.format}.json")
+        raise UsageError(f"this release has no schema of {options.format}")
     sys.stdout.write(path.read_text(encoding="utf-8"))
     return 0

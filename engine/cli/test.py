@@ -79,8 +79,24 @@ def run(options: argparse.Namespace) -> int:
 
 def _default() -> list[Path]:
     """The test file beside the rules, else the rules themselves."""
-    paths = [Path(name) for name in DEFAULT_PATHS]
-    return [path for path in paths if path.is_file()][:1] or paths[:1]
+    from whyhang.schemas.errors import UsageError
+
+    for path in map(Path, DEFAULT_PATHS):
+        if path.is_file() and (path.name != DEFAULT_PATHS[-1] or _holds_tests(path)):
+            return [path]
+    raise UsageError(
+        "there is no hang_test.yaml here, and no `tests` in a hang.yaml",
+        hint="name the files, or write hang_test.yaml: `whyhang schema --test` says what may "
+        "stand there",
+    )
+
+
+def _holds_tests(path: Path) -> bool:
+    """Whether a file of rules seems to hold tests, or cannot be read, which is then said."""
+    try:
+        return "tests:" in path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True
 
 
 def _report(suite: Suite, options: argparse.Namespace) -> FileReport:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,14 @@ HUNG = {
     "trainers": {"*": "backward", 2: "data"},
     "workers": {"*": "worker_idle", 2: "worker_blocked"},
 }
+PASTED = b"""\
+Process 14867: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 14867 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:3252)
+    main (train.py:60)
+"""
 
 
 @pytest.fixture
@@ -129,3 +138,18 @@ def test_the_command_can_be_pasted(incident: Path, capsys: pytest.CaptureFixture
     place = incident.rename(incident.with_name("my incident"))
     main(["diagnose", str(place), "--format", "markdown"])
     assert f"whyhang diagnose '{place}'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("pasted", "status"), [(PASTED, 0), (b"hello\n", 2)])
+def test_a_paste_on_stdin(
+    pasted: bytes,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`-` reads a pasted stack from stdin; one without a stack is an error that says so."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(pasted)))
+    assert main(["diagnose", "-"]) == status
+    printed = capsys.readouterr()
+    assert ("all_reduce" in printed.out) == (status == 0)
+    assert ("stdin holds no stack" in printed.err) == (status == 2)

@@ -76,3 +76,29 @@ def test_our_own_faults_are_told_apart(
     monkeypatch.setattr(diagnose, "run", fail)
     assert main(["diagnose", "x"]) == 3
     assert "internal error" in capsys.readouterr().err
+
+
+def test_an_unknown_option_shows_how_the_command_is_used(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The usage is that of the command, not of the whole program."""
+    with pytest.raises(SystemExit) as stop:
+        main(["check", "--nope"])
+    assert stop.value.code == 2
+    text = capsys.readouterr().err
+    assert "usage: whyhang check" in text
+    assert "whyhang check: error: unrecognized arguments: --nope" in text
+
+
+@pytest.mark.parametrize("arguments", [("progress", "--help"), ("explain", "H014")])
+def test_a_terminal_of_ascii_gets_an_answer(arguments: tuple[str, ...]) -> None:
+    """What the encoding of stdout lacks is written another way, instead of ending the command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "whyhang.engine", *arguments],
+        env={"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u2026" in done.stdout

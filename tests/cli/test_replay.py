@@ -79,3 +79,23 @@ def test_bad_expectations(
     expect.write_text(text)
     assert main(["replay", str(write_incident(HUNG)), "--expect", str(expect)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_its_own_json_is_an_expectation_where_no_rule_decides(
+    write_incident: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An incident that no rule decides can be demanded too: `null` is no rule."""
+    rules = tmp_path / "hang.yaml"
+    rules.write_text("version: 1\ninclude: []\n")
+    command = ["replay", str(write_incident(HUNG)), "-c", str(rules)]
+    main([*command, "--format", "json"])
+    expect = tmp_path / "expect.json"
+    expect.write_text(capsys.readouterr().out)
+    assert '"rule": null' in expect.read_text()
+    assert main([*command, "--expect", str(expect)]) == 0
+
+
+def test_a_store_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path that leads nowhere is told apart from a store without incidents."""
+    assert main(["replay", str(tmp_path / "nowhere")]) == 2
+    assert "no such directory" in capsys.readouterr().err

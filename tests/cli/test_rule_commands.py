@@ -112,3 +112,30 @@ def test_checking_the_starter_is_cheap(tmp_path: Path) -> None:
     pairs = [(cpu(nothing), cpu(check)) for _ in range(3)]
     bare, checked = (statistics.median(times) for times in zip(*pairs, strict=True))
     assert checked <= 20 * bare
+
+
+def test_check_reads_files_of_tests(tmp_path: Path, capsys: Capture) -> None:
+    """A file of tests is checked as such, by its name, and never as rules."""
+    (tmp_path / "hang.yaml").write_text(MESSY)
+    tests = tmp_path / "hang_test.yaml"
+    tests.write_text("rules: hang.yaml\ntests:\n- {name: a, world: 2, expect: [{none: true}]}\n")
+    assert main(["check", str(tests)]) == 0
+    tests.write_text(tests.read_text().replace("world", "wrld"))
+    capsys.readouterr()
+    assert main(["check", str(tests)]) == 1
+    assert "unknown key `wrld`; did you mean `world`?" in capsys.readouterr().out
+
+
+def test_fmt_leaves_tests_alone(tmp_path: Path, capsys: Capture) -> None:
+    """Only rules have a usual form; a file of tests is passed over."""
+    tests = tmp_path / "hang_test.yaml"
+    tests.write_text("rules:   hang.yaml\n")
+    assert main(["fmt", str(tests)]) == 0
+    assert tests.read_text() == "rules:   hang.yaml\n"
+    assert "only rules are formatted" in capsys.readouterr().err
+
+
+def test_schema_of_tests(capsys: Capture) -> None:
+    """`--test` prints the schema that the tests' own files are checked by."""
+    assert main(["schema", "--test"]) == 0
+    assert "expect" in json.loads(capsys.readouterr().out)["definitions"]["test"]["properties"]

@@ -94,7 +94,7 @@ def test_no_file_is_2(
     """There must be tests."""
     monkeypatch.chdir(tmp_path)
     assert main(["test"]) == 2
-    assert "cannot read hang_test.yaml" in capsys.readouterr().err
+    assert "there is no hang_test.yaml" in capsys.readouterr().err
 
 
 def test_choice(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,3 +174,10 @@ def test_several_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["test", "hang_test.yaml", "other_test.yaml"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2:] == ["hang_test.yaml: 1 passed, 1 failed", "other_test.yaml: 2 passed"]
+
+
+def test_rules_without_tests_are_told_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a file of tests the message says what is missing, not that the rules are no tests."""
+    (folder / "hang_test.yaml").unlink()
+    assert main(["test"]) == 2
+    assert "there is no hang_test.yaml here" in capsys.readouterr().err

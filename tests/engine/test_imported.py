@@ -135,6 +135,16 @@ def test_files_named_for_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(10)
+def test_own_reports_are_no_dumps(tmp_path: Path) -> None:
+    """What `diagnose --write` left beside the dumps is not taken for dumps that failed."""
+    (tmp_path / "rank0.txt").write_text(TEXT.format(pid=1, frame=WAIT))
+    for name in ("diagnosis.md", "verdict.json", "report.txt"):
+        (tmp_path / name).write_text("{}")
+    incident = read_dumps(tmp_path)
+    assert incident.sources["stacks"].ok
+    assert len(processes(incident)) == 1
+
+
 def test_a_pipe_among_the_files_is_not_opened(tmp_path: Path) -> None:
     """Only regular files are read: a pipe without a writer would never end."""
     os.mkfifo(tmp_path / "rank0.json")

@@ -96,3 +96,12 @@ def test_several_nameless_threads_are_unknown() -> None:
 def test_user_code(filename: str | None, short: str | None, user: bool) -> None:
     """User code lies under no package root and in no known library, in full and short paths."""
     assert is_user_code(Frame("f", filename, short, 1)) is user
+
+
+def test_a_single_native_thread_is_the_one_that_matters() -> None:
+    """A debugger's dump of a forked worker may show nothing but one nameless native thread."""
+    alone = thread(None, NATIVE)
+    process = Process(pid=1, node="n", threads=(alone,))
+    assert Positions(LISTS).thread(process) == alone
+    two = Process(pid=1, node="n", threads=(alone, thread(None, NATIVE)))
+    assert isinstance(Positions(LISTS).thread(two), Missing)

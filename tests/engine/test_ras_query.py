@@ -138,7 +138,7 @@ def test_an_address_by_hand_keeps_the_rules(monkeypatch: pytest.MonkeyPatch) -> 
     risky = LoadedNccl(versions=((2, 27, 5),), method="library")
     monkeypatch.setattr(ras_query, "detect_nccl", lambda pid: risky)
     monkeypatch.setattr(ras_query, "list_processes", lambda **_: (trainer(0),))
-    monkeypatch.setattr(ras_query, "_settled", lambda trainers: True)
+    monkeypatch.setattr(ras_query, "settled", lambda trainers: True)
     found = ask_by_hand("127.0.0.1:5", force=False)
     assert isinstance(found, RasRefusal)
     assert "can crash" in found.reason

@@ -181,3 +181,15 @@ def test_command_that_never_trained_is_no_incident(run: Run, tmp_path: Path) -> 
     assert done.returncode == 3
     assert "no_hang" not in done.stderr
     assert incidents(tmp_path / "store") == []
+
+
+@pytest.mark.parametrize("ras", ["auto", "never"])
+def test_variables_are_added_where_unset(run: Run, tmp_path: Path, ras: str) -> None:
+    """Unbuffered output, and a port of the job's own for NCCL RAS unless that is switched off."""
+    (tmp_path / "hang.yaml").write_text(f"version: 1\ncollect: {{ras: {ras}}}\n")
+    code = "import os, json; print(json.dumps(dict(os.environ)))"
+    done = run("--store", "store", "--", sys.executable, "-c", code)
+    environ = json.loads(done.stdout)
+    assert environ["PYTHONUNBUFFERED"] == os.environ.get("PYTHONUNBUFFERED", "1")
+    address = environ.get("NCCL_RAS_ADDR", "")
+    assert address.startswith("localhost:") if ras == "auto" else not address

@@ -167,3 +167,38 @@ def test_a_spool_that_is_not_ours_is_not_used(
     root = spool_root()
     assert root.resolve() != (tmp_path / "elsewhere").resolve()
     assert root.stat().st_mode & 0o077 == 0
+
+
+def test_published_again_it_grows_in_place(build_incident: Build, tmp_path: Path) -> None:
+    """While more may come the spool stays; what others put beside the reports stays, too."""
+    incident = build_incident(HUNG)
+    writer = IncidentWriter(tmp_path / "store", PRINT_ID, spool=tmp_path / "spool")
+    writer.write_sample(0, incident.samples[0].processes)
+    writer.write_index(incident)
+    place = writer.publish(keep=True)
+    (place / "my notes.txt").write_text("asked the storage people")
+    before = (place / "samples" / "0").stat().st_mtime_ns
+    writer.write_sample(1, incident.samples[1].processes)
+    writer.write_ras(0, b"{}", "json")
+    writer.write_flight(3, b"dump")
+    writer.write_report("diagnosis.md", "again")
+    assert writer.publish(keep=True) == place
+    assert (place / "my notes.txt").exists()
+    assert (place / "samples" / "0").stat().st_mtime_ns == before
+    assert read_evidence(place).samples == incident.samples
+    assert (place / "nccl_ras" / "0.json").read_bytes() == b"{}"
+    assert (place / "fr" / "3").read_bytes() == b"dump"
+    assert not list(place.rglob("*.part"))
+    assert writer.directory.exists()
+    writer.release()
+    assert not writer.directory.exists()
+
+
+def test_what_was_never_published_is_not_released(build_incident: Build, tmp_path: Path) -> None:
+    """Where the store takes nothing the spool is all there is."""
+    (tmp_path / "file").write_text("")
+    writer = IncidentWriter(tmp_path / "file" / "store", PRINT_ID, spool=tmp_path / "spool")
+    writer.write_index(build_incident(HUNG))
+    assert writer.publish(keep=True) == writer.directory
+    writer.release()
+    assert (writer.directory / "incident.json").exists()

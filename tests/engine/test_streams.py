@@ -16,7 +16,7 @@ from whyhang.engine.streams import (
     inspect_stream,
     plan_streams,
 )
-from whyhang.engine.watcher import sweep
+from whyhang.engine.sweep import sweep
 from whyhang.schemas.config import CheckpointConfig, Config, OnHangConfig, ProgressConfig
 
 TERMINAL = Stream(fd=1, kind="terminal")
