@@ -14,4 +14,4 @@ test:  ## The tests that need no PyTorch
 	python -m pytest
 
 lab:  ## Real torchrun jobs that really hang (needs PyTorch and, for the D state, root)
-	python -m pytest -m lab
+	python -m pytest -m lab -n 0

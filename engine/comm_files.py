@@ -6,11 +6,10 @@ from pathlib import Path
 
 from whyhang.collectors import flight_recorder
 from whyhang.collectors.ras_replies import parse_reply
+from whyhang.engine.store import FLIGHT_FOLDER, RAS_FOLDER
 from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.ras import RasReport, report_of
 
-RAS_FOLDER = "nccl_ras"
-FLIGHT_FOLDER = "fr"
 MAX_REPLIES = 16
 MAX_REPLY_BYTES = 64 << 20
 

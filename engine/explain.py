@@ -151,10 +151,17 @@ class Explainer:
 
 
 def reasons_of(evidence: Evidence) -> tuple[str, ...]:
-    """Why a clause is unknown: the reasons of its undecided leaves, with their ranks."""
-    found = []
+    """Why a clause is unknown: the reasons of its undecided leaves, each once, with its ranks."""
+    found: dict[str, RankSet] = {}
     for leaf in evidence.deciding():
-        what = leaf.text if not leaf.missing else "; ".join(leaf.missing)
-        where = f" (ranks {leaf.unknown.format(RUNS_SHOWN)})" if leaf.unknown else ""
-        found.append(what + where)
-    return tuple(dict.fromkeys(found))
+        # Of several reasons nobody knows which ranks are whose.
+        ranks = leaf.unknown if len(leaf.missing) < 2 else RankSet()
+        for what in leaf.missing or (leaf.text,):
+            found[what] = found.get(what, RankSet()) | ranks
+    return tuple(what + _whose(ranks) for what, ranks in found.items())
+
+
+def _whose(ranks: RankSet) -> str:
+    if not ranks:
+        return ""
+    return f" (rank{'' if len(ranks) == 1 else 's'} {ranks.format(RUNS_SHOWN)})"

@@ -23,6 +23,8 @@ from whyhang.schemas.rankset import MAX_RANK, RankSet
 
 NODE = "imported"
 SUFFIXES = (".json", ".txt", ".out", ".log", ".dump", ".stack", ".pyspy", ".md")
+# What `diagnose --write` leaves beside the dumps.
+REPORTS = ("diagnosis.md", "report.txt", "verdict.json")
 MAX_FILE_BYTES = 256 << 20
 MAX_PROCESSES = 200_000
 # Where a dump tells no pid: beyond all that a kernel gives.
@@ -100,7 +102,11 @@ def _files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         return []
-    return sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
+    return sorted(
+        p
+        for p in path.iterdir()
+        if p.suffix.lower() in SUFFIXES and p.name not in REPORTS and p.is_file()
+    )
 
 
 def _read_file(

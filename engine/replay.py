@@ -36,8 +36,10 @@ def find_incidents(paths: Iterable[Path]) -> tuple[tuple[str, Path], ...]:
         if (path / INDEX).is_file() or (path.is_dir() and not inside):
             inside = [path]
         if not inside:
+            missing = "" if path.exists() else ": no such directory"
             raise UsageError(
-                f"no incident in {path}", hint="give incident directories, or a store of them"
+                f"no incident in {path}{missing}",
+                hint="give incident directories, or a store of them",
             )
         found |= dict.fromkeys(inside)
     names = [path.resolve().name for path in found]
