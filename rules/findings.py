@@ -77,8 +77,10 @@ def format_finding(finding: Finding) -> Iterator[str]:
     if finding.source is not None and span.line:
         yield f"{span.line:>6} | {finding.source}"
         yield f"       | {carets(finding.source, span.column, span.length)}"
-    if finding.help:
-        yield f"       = help: {finding.help}"
+    # Every error leaves its reader with something to do.
+    more = f"`whyhang explain {finding.code}` says more" if finding.severity == "error" else ""
+    if finding.help or more:
+        yield f"       = help: {finding.help or more}"
 
 
 def carets(source: str, column: int, length: int) -> str:

@@ -67,12 +67,13 @@ def faults(path: Path) -> list[str]:
 
 
 def test_a_file_with_many_faults_shows_them_all() -> None:
-    """Each fault has a line and column, the source line, carets and a remedy where one is known."""
+    """Each fault has a line and column, the source line, carets and a remedy."""
     findings = check_files([HERE / "faults.yaml"])
     text = "\n".join(format_findings(findings)).replace(f"{HERE}/", "") + "\n"
     assert text == (HERE / "faults.txt").read_text()
     assert len(findings) >= 10
     assert all(finding.source is not None for finding in findings)
+    assert text.count("= help: ") == len(findings)
 
 
 def test_the_example_loads() -> None:
