@@ -13,7 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-INTERNAL_MARK = "WHYHANG_INTERNAL"
+from whyhang.schemas.environment import INTERNAL
+
 MAX_OUTPUT_BYTES = 8 << 20
 _GRACE_SECONDS = 0.5
 
@@ -44,7 +45,7 @@ def run_bounded(command: Sequence[str], limit_seconds: float) -> ChildRun:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
-                env={**os.environ, INTERNAL_MARK: "1", "LC_ALL": "C"},
+                env={**os.environ, INTERNAL: "1", "LC_ALL": "C"},
                 start_new_session=True,
             )
             status: int | None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from whyhang.collectors.ranks import JobEnvironment
+from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process, ProcessKind
@@ -103,7 +104,7 @@ def program(cmdline: Sequence[str] | None) -> str:
 
 def is_whyhang(identity: Identity) -> bool:
     """Whether this is a process of ours: watcher, relay, guard or a py-spy we started."""
-    if (identity.environ or {}).get("WHYHANG_INTERNAL") == "1" or identity.name == "py-spy":
+    if (identity.environ or {}).get(INTERNAL) == "1" or identity.name == "py-spy":
         return True  # nobody's py-spy is a part of the job
     runs = program(identity.cmdline)
     # With `python script`, the second word is the console script; `-m` gives the module.

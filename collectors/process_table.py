@@ -20,9 +20,9 @@ from whyhang.collectors.kinds import (
 )
 from whyhang.collectors.masking import mask_cmdline
 from whyhang.collectors.ranks import JobEnvironment, parse_job_environment
+from whyhang.schemas.environment import MARKER
 from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
 
-MARKER = "WHYHANG_JOB"
 _KERNEL_THREADS = 2  # pid of kthreadd, parent of all of them
 
 

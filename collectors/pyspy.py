@@ -26,13 +26,13 @@ from whyhang.collectors.masking import shorten_homes
 from whyhang.collectors.procfs import is_gone, read_maps, read_stat, read_status
 from whyhang.collectors.pyspy_failures import BACKTRACE, Failure, explain
 from whyhang.schemas.codec import decode_threads
+from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, DumpMode
 from whyhang.schemas.stack import Thread
 
 # Marks our own children, so that no whyhang takes them for a part of the job.
-INTERNAL_MARK = "WHYHANG_INTERNAL"
 _NOT_FOUND = "py-spy: not found; install it beside whyhang (pip install py-spy) or put it on PATH"
 _ARGUMENTS: Mapping[DumpMode, tuple[str, ...]] = {
     "nonblocking": ("--nonblocking",),
@@ -113,7 +113,7 @@ def dump(
 def tool_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment py-spy gets."""
     kept = {key: value for key, value in environ.items() if key not in _UNWANTED}
-    return {**kept, INTERNAL_MARK: "1"}
+    return {**kept, INTERNAL: "1"}
 
 
 def resume_if_left_stopped(pid: int, *, was_stopped: bool) -> bool:

@@ -24,6 +24,7 @@ from whyhang.engine import checkup
 from whyhang.engine.checkup import Check
 from whyhang.engine.store import spool_root
 from whyhang.schemas.config import Config
+from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 
@@ -138,7 +139,7 @@ def _check_reading() -> Check:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, pyspy.INTERNAL_MARK: "1"},
+            env={**os.environ, INTERNAL: "1"},
         )
     except OSError as error:
         return checkup.trial(f"no process could be started: {error.strerror}", None)

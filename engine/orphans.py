@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-MARKER = "WHYHANG_JOB"
+from whyhang.schemas.environment import MARKER
 
 
 def marked_processes(marker: str, name: str = MARKER) -> Iterator[int]:

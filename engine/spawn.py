@@ -8,7 +8,8 @@ import signal
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-INTERNAL = "WHYHANG_INTERNAL"
+from whyhang.schemas.environment import INTERNAL
+
 # -I: a training repository's own `queue.py` or `types.py` must not shadow the library's.
 _RUN_MODULE = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); "

@@ -10,7 +10,6 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from whyhang.engine.orphans import MARKER
 from whyhang.engine.streams import (
     STDERR,
     STDOUT,
@@ -21,6 +20,7 @@ from whyhang.engine.streams import (
     inspect_stream,
     plan_streams,
 )
+from whyhang.schemas.environment import MARKER
 from whyhang.schemas.errors import UsageError
 
 # Set for the job where it does not say otherwise: block-buffered output looks like a hang. The

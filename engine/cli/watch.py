@@ -131,7 +131,7 @@ def _history(path: str, config: Config) -> Progress:
 def _marker(root: int) -> str:
     """The job's own, where ``whyhang run`` started it; else one that nothing carries."""
     from whyhang.collectors.procfs import read_environ
-    from whyhang.engine.orphans import MARKER
+    from whyhang.schemas.environment import MARKER
 
     return (read_environ(root) or {}).get(MARKER) or str(uuid.uuid4())
 
