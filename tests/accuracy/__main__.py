@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.accuracy.answers import Question, Score, score
+from tests.accuracy.invariance import breaches
 from tests.accuracy.questions import find_questions
 from tests.accuracy.table import Totals, markdown, misses
 from whyhang.engine.judge import judge
@@ -44,13 +45,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--min-exact", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--min-category", type=float, default=0.0, metavar="SHARE")
     parser.add_argument("--max-accused", type=int, metavar="COUNT")
+    parser.add_argument(
+        "--invariance",
+        action="store_true",
+        help="change what carries no meaning, and print the verdicts that change with it",
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table and what is wrong; 1 where a floor does not hold."""
     options = parse(arguments)
-    scores = tuple(answer_all(find_questions(options.paths or [CASES])))
+    questions = tuple(find_questions(options.paths or [CASES]))
+    if options.invariance:
+        return 1 if print_breaches(questions) else 0
+    scores = tuple(answer_all(questions))
     if not scores:
         sys.stderr.write("no incident with a known answer was found\n")
         return 2
@@ -62,6 +71,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     broken = list(broken_floors(Totals(scores), options))
     sys.stderr.writelines(f"{line}\n" for line in broken)
     return 1 if broken else 0
+
+
+def print_breaches(questions: Sequence[Question]) -> int:
+    """Print the verdicts that change with what carries no meaning; the number of incidents."""
+    ruleset, broken = load_ruleset(), 0
+    for question in questions:
+        found = list(breaches(ruleset, question.load()))
+        sys.stdout.writelines(f"{question.name}: {breach}\n" for breach in found)
+        broken += bool(found)
+    sys.stdout.write(f"{broken} of {len(questions)} incidents change their verdict\n")
+    return broken
 
 
 def broken_floors(totals: Totals, options: argparse.Namespace) -> Iterator[str]:
