@@ -58,7 +58,7 @@ class LogWatch:
         """Read what is new."""
         for tailer in self._tailers:
             for chunk in tailer.poll(now):
-                self._read(chunk, now)
+                self.read(chunk, now)
 
     def transitions(self, now: float) -> Iterator[Transition]:
         """The changes of state that the time brings; a fault ends the wait of a suspicion only."""
@@ -127,7 +127,8 @@ class LogWatch:
         for tailer in self._tailers:
             tailer.close()
 
-    def _read(self, chunk: Chunk, now: float) -> None:
+    def read(self, chunk: Chunk, now: float) -> None:
+        """Take in new bytes of one file."""
         source = chunk.source
         if source not in self._readers:
             self._normalisers[source] = Normaliser()
