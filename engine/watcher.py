@@ -13,7 +13,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,9 +99,9 @@ class Watcher:
                 if ending is not None:
                     return 1
 
-    def prime(self, past: Progress, *, stepped: bool) -> None:
+    def prime(self, past: Progress, gaps: Sequence[float], *, stepped: bool) -> None:
         """Begin with what the log of a job that already runs tells of its past."""
-        self._log.prime(past, time.monotonic(), stepped=stepped)
+        self._log.prime(past, gaps, time.monotonic(), stepped=stepped)
 
     def leave(self) -> None:
         """Give up the watch; a verdict that was given stays."""
@@ -134,13 +134,9 @@ class Watcher:
         )
         if change.state == "advancing" and self._known is None:
             self._take_census()
-        if change.state == "suspect" and not self._orders.blind:
-            if self._config.detect.mode == "log":
-                self._voice.say(
-                    f"no step for {change.silent_seconds:.0f} s "
-                    f"(threshold {change.threshold_seconds:.0f} s)"
-                )
-                return
+        if self._by_log_alone:
+            self._tell_of_log(change)
+        elif change.state == "suspect" and not self._orders.blind:
             try:
                 self._stall = self._open()
                 self._stall.look(self._log, deep=False)
@@ -153,6 +149,20 @@ class Watcher:
             else:
                 self._stall.discard()
             self._stall = self._aftermath = None
+
+    @property
+    def _by_log_alone(self) -> bool:
+        """``detect: {mode: log}``: tell that steps stop and go on; look at no process."""
+        return self._config.detect.mode == "log"
+
+    def _tell_of_log(self, change: Transition) -> None:
+        if change.state == "suspect":
+            self._voice.say(
+                f"no step for {change.silent_seconds:.0f} s "
+                f"(threshold {change.threshold_seconds:.0f} s)"
+            )
+        elif change.state == "healed":
+            self._voice.say("the job makes progress again")
 
     def _is_due(self, now: float) -> bool:
         stall = self._stall
@@ -220,7 +230,7 @@ class Watcher:
             return
         self._trainers_due = now + TRAINERS_SECONDS
         if self._attempt.has_lost:
-            self._log.hasten()
+            self._log.watch.hasten()
         if self._attempt.has_ended:
             self._trainers_due = now + SUCCESSORS_SECONDS
             following = self._attempt.replaced_by(self._list_processes())
@@ -272,6 +282,8 @@ class Watcher:
 
     def _sample_early(self, now: float) -> None:
         """Keep evidence of a long silence that is not suspect yet: the job may end in it."""
+        if self._by_log_alone:
+            return
         silent = self._log.watch.silent_for(now)
         if silent < EARLY_SECONDS:
             self._drop_early()
@@ -295,6 +307,8 @@ class Watcher:
             self._voice.wait(NOTIFY_SECONDS)
 
     def _report_ending(self, code: int | None, *, interrupted: bool) -> None:
+        if self._by_log_alone:
+            return
         stall = self._stall
         if stall is not None and stall.diagnosis is not None:
             stall.release()

@@ -217,3 +217,22 @@ def test_a_timeout_before_the_threshold_is_diagnosed(
     assert (index["trigger"], index["progress"]["state"]) == ("stall", "stalled")
     assert "publish_metrics" in (incident / "stacks.folded").read_text()
     assert spooled(tmp_path) == []
+
+
+def test_by_the_log_alone(
+    play: Callable[..., Scene], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`mode: log` tells that steps stop and go on; it samples nothing and names nobody."""
+    monkeypatch.setattr(watcher, "EARLY_SECONDS", 0.5)
+    scene = play(detect=DetectConfig(mode="log", stall=2.0, confirm=0.2))
+    scene.watcher._early_due = 0.5
+    assert scene.trainer
+    scene.train()
+    scene.until(lambda: scene.state == "confirmed")
+    assert scene.noted("no step for 2 s")
+    scene.train(first=7)
+    scene.until(lambda: scene.noted("the job makes progress again"))
+    scene.until(lambda: scene.state == "confirmed")
+    scene.watcher._finish({"exit": 1})
+    assert scene.watcher._early is None
+    assert scene.incidents() == spooled(tmp_path) == []
