@@ -36,7 +36,7 @@ class LogAge:
     ``seconds`` counts from ``at`` (seconds since the epoch), which is the line's own timestamp
     (``stamped``) or else the file's time of modification. All are None where the log cannot be
     read; ``last`` is None where no progress line was found. ``gaps`` are the seconds between
-    progress lines as far as their own timestamps tell them.
+    progress lines of one stretch of training, as far as their timestamps or bars tell them.
     """
 
     seconds: float | None = None
@@ -86,7 +86,7 @@ def log_age(path: Path, now: float, preset: str = "auto", pattern: str | None = 
         return LogAge()
     lines, last_stamp, reader = _read(data, status.st_mtime, preset, pattern)
     skew = zone_skew(last_stamp, status.st_mtime)
-    rising = _rising(lines)
+    rising, gaps = _rising(lines), _gaps(lines)
     at: float | None = None
     if rising:
         at = rising[-1][1]
@@ -104,8 +104,8 @@ def log_age(path: Path, now: float, preset: str = "auto", pattern: str | None = 
         preset=reader.preset,
         last=rising[-1][0] if rising else None,
         phase=_PHASES[lines[-1][0].kind] if lines else None,
-        gaps=intervals(stamp for _, stamp in rising[-_GAPS:]),
-        median_interval_seconds=_median_interval(rising),
+        gaps=gaps,
+        median_interval_seconds=_median_interval(gaps, rising),
         per_rank_step=tuple(sorted(steps.items())),
     )
 
@@ -123,7 +123,11 @@ def read_old_log(
     Stalled when older than ``floor`` seconds and than ten of its usual intervals, as far as the
     log's own timestamps tell those. Unknown where the log shows no progress at all.
     """
-    age = log_age(path, now_wall, preset, pattern)
+    return judge_age(log_age(path, now_wall, preset, pattern), floor)
+
+
+def judge_age(age: LogAge, floor: float = 120.0) -> Progress:
+    """The same from an age that is known."""
     state: ProgressState = "unknown"
     threshold: float | None = None
     if age.last is not None and age.seconds is not None:
@@ -190,13 +194,26 @@ def _rising(
     return rising
 
 
-def _median_interval(rising: list[tuple[LogLine, float | None]]) -> float | None:
-    recent = rising[-_GAPS:]
-    gaps = intervals(stamp for _, stamp in recent) or intervals(
-        bar_elapsed(line.text) for line, _ in recent
-    )
+def _gaps(lines: Iterable[tuple[LogLine, float | None]]) -> tuple[float, ...]:
+    """The last gaps of training: no evaluation, checkpoint or start lies within one."""
+    runs: list[list[tuple[LogLine, float | None]]] = [[]]
+    for line, stamp in lines:
+        if line.kind == "progress":
+            runs[-1].append((line, stamp))
+        else:
+            runs.append([])
+    moved = [_rising(run) for run in runs]
+    stamped = [gap for run in moved for gap in intervals(stamp for _, stamp in run)]
+    drawn = [gap for run in moved for gap in intervals(bar_elapsed(line.text) for line, _ in run)]
+    return tuple((stamped or drawn)[-_GAPS:])
+
+
+def _median_interval(
+    gaps: tuple[float, ...], rising: list[tuple[LogLine, float | None]]
+) -> float | None:
     if gaps:
         return median(gaps)
+    recent = rising[-_GAPS:]
     reported = [line.seconds_per_step for line, _ in recent if line.seconds_per_step is not None]
     return median(reported) if reported else None
 

@@ -233,7 +233,7 @@ class PresetReader:
     def __init__(self, name: str = "auto", pattern: str | None = None) -> None:
         self._chosen: Preset | None = None
         self._candidates: list[_Candidate] = []
-        self._kept: deque[tuple[str, int | None]] = deque(maxlen=_KEPT_PIECES)
+        self._kept: deque[tuple[str, int | None, float]] = deque(maxlen=_KEPT_PIECES)
         self._probed = 0
         self._others_before = 0
         if pattern is not None:
@@ -255,20 +255,23 @@ class PresetReader:
 
     def feed(self, piece: str, rank: int | None = None) -> Iterable[LogLine]:
         """What the piece, or what was kept before it, says about progress."""
-        return tuple(self._feed(piece, rank))
+        return tuple(line for _, line in self.feed_at(0.0, piece, rank))
 
-    def _feed(self, piece: str, rank: int | None) -> Iterator[LogLine]:
+    def feed_at(
+        self, now: float, piece: str, rank: int | None = None
+    ) -> Iterator[tuple[float, LogLine]]:
+        """The same, each line with the time at which its piece was fed."""
         if self._candidates:
             before = self._chosen
             self._probe(piece)
             if before is None:
-                self._kept.append((piece, rank))
+                self._kept.append((piece, rank, now))
                 if self._chosen is not None:
-                    for kept, kept_rank in self._kept:
-                        yield from self._read(kept, kept_rank)
+                    for kept, kept_rank, at in self._kept:
+                        yield from ((at, line) for line in self._read(kept, kept_rank))
                     self._kept.clear()
                 return
-        yield from self._read(piece, rank)
+        yield from ((now, line) for line in self._read(piece, rank))
 
     def _read(self, piece: str, rank: int | None) -> Iterator[LogLine]:
         line = None if self._chosen is None else self._chosen.read(piece)
@@ -292,7 +295,7 @@ class PresetReader:
         frameworks = [preset for preset in proven if preset.name not in _GENERIC]
         if len(frameworks) < 2:
             return (frameworks or proven)[0]
-        pieces = [kept for kept, _ in self._kept] + [piece]
+        pieces = [kept for kept, *_ in self._kept] + [piece]
 
         def understood(preset: Preset) -> int:
             fresh = find_preset(preset.name)

@@ -44,6 +44,9 @@ class LogWatch:
             Tailer([log.path for log in logs if log.start], start="end"),
             Tailer([log.path for log in logs if not log.start]),
         )
+        # Where those files end now, before anybody reads what their past tells.
+        self._tailers[0].poll(now)
+        self._named = self._progress.preset
         self._normalisers: dict[str, Normaliser] = {}
         self._readers: dict[str, PresetReader] = {}
         self._others: dict[str, int] = {}
@@ -52,6 +55,7 @@ class LogWatch:
         self._notable: deque[str] = deque(maxlen=NOTABLE_KEPT)
         self._stepped = False
         self._restarts = False
+        self._told = now
         self.has_timed_out = False
 
     def poll(self, now: float) -> None:
@@ -63,16 +67,17 @@ class LogWatch:
     def transitions(self, now: float) -> Iterator[Transition]:
         """The changes of state that the time brings; a fault ends the wait of a suspicion only."""
         if self.has_timed_out:
-            self.hasten()
+            self.watch.hasten()
         while (change := self.watch.tick(now)) is not None:
             yield change
             if self.has_timed_out:
-                self.hasten()
+                self.watch.hasten()
 
-    def prime(self, past: Progress, now: float, *, stepped: bool) -> None:
+    def prime(self, past: Progress, gaps: Sequence[float], now: float, *, stepped: bool) -> None:
         """Begin with what an old log tells: its last step and its rhythm, not its silence.
 
-        ``stepped``: the processes of now are known to have made steps; the log may be older.
+        ``gaps`` are those between its progress lines, as far as they tell the time. ``stepped``:
+        the processes of now are known to have made steps; the log may be older.
         """
         if past.step is None:
             return
@@ -84,15 +89,14 @@ class LogWatch:
             text=past.last_line or "",
         )
         self.watch.see(now, line, utc_now(time.time_ns()))
-        if past.median_interval_seconds is not None:
+        if gaps:
+            self.watch.seed(gaps)
+        elif past.median_interval_seconds is not None:
             self.watch.seed([past.median_interval_seconds] * PRIMED_GAPS)
         self.preset = past.preset
+        if past.preset is not None and self._progress.pattern is None:
+            self._named = past.preset
         self._stepped = stepped
-
-    def hasten(self) -> None:
-        """A fault is known (a collective's timeout, a rank that ended): confirm a suspicion now."""
-        if self.watch.state == "suspect":
-            self.watch.hasten()
 
     def restart(self, now: float) -> None:
         """Another attempt of the job began: nothing of the one before counts."""
@@ -132,7 +136,7 @@ class LogWatch:
         source = chunk.source
         if source not in self._readers:
             self._normalisers[source] = Normaliser()
-            self._readers[source] = PresetReader(self._progress.preset, self._progress.pattern)
+            self._readers[source] = PresetReader(self._named, self._progress.pattern)
             self._others[source] = 0
             self._gates[source] = LogGate()
         if not chunk.tentative:
@@ -141,10 +145,13 @@ class LogWatch:
         if not chunk.tentative:
             self._lines.extend(_lines(data))
         reader = self._readers[source]
-        at = utc_now(time.time_ns())
+        wall = time.time_ns()
         for piece in self._normalisers[source].feed(data):
-            for line in reader.feed(piece.text, piece.rank):
-                self.watch.see(now, line, at, source)
+            for came, line in reader.feed_at(now, piece.text, piece.rank):
+                # Lines that were kept until a preset was found have a rhythm, too.
+                self._told = max(self._told, came)
+                at = utc_now(wall - int((now - self._told) * 1e9))
+                self.watch.see(self._told, line, at, source)
                 if line.kind == "progress":
                     self.preset = reader.preset
                     self._stepped = True

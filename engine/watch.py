@@ -32,7 +32,7 @@ WatchState = Literal["warming", "advancing", "slow", "suspect", "confirmed", "he
 _HISTORY = 256
 # Lines closer than this are one event: a poll reads them at once, a buffer is flushed at once.
 _RESOLUTION_SECONDS = 1.0
-# Lines that report longer steps than this, yet come all at once, were held in a buffer.
+# Lines that come all at once, yet report more work than this, were held in a buffer.
 _BURST_SECONDS = 5.0
 _REPORTS_KEPT = 5
 _SUSPENDED_TIMES = 5.0
@@ -89,7 +89,8 @@ class Watch:
         self._healed: deque[float] = deque(maxlen=HEALED_KEPT)
         self._reported: deque[float] = deque(maxlen=_REPORTS_KEPT)
         self._pace = Pace()
-        self._bursts = 0
+        self._at_once = 0.0
+        self._buffered = False
         self._drop_gap = True
         self._phases = Phases(config)
         self._early_phase: Phase = "init"
@@ -164,7 +165,7 @@ class Watch:
             if self._hastened or moment - self._suspect_at >= self._confirm_after:
                 return self._change("confirmed", now, moment)
             return None
-        if silent > limit or self._hastened:
+        if silent > limit:
             self._suspect_at = moment
             self._confirm_after = confirm_seconds(self._config, limit)
             return self._change("suspect", now, moment)
@@ -204,11 +205,11 @@ class Watch:
             self._pending.append(self._change("warming", now, moment))
 
     def hasten(self) -> None:
-        """A fault was reported (a collective's timeout, a dead rank): do not wait any longer.
+        """A fault was reported (a collective's timeout, a dead rank): confirm a suspicion at once.
 
-        Progress takes it back.
+        It makes nobody suspect: jobs survive faults. Progress takes it back.
         """
-        self._hastened = True
+        self._hastened = self._state == "suspect"
 
     def worked(self, now: float) -> None:
         """The watcher itself was busy until ``now``: the late tick to come is no suspension."""
@@ -287,8 +288,8 @@ class Watch:
             return
         expected = move.steps * line.seconds_per_step
         at_once = since_counted is not None and since_counted < _RESOLUTION_SECONDS
-        if at_once and expected >= _BURST_SECONDS:
-            self._bursts += 1
+        self._at_once = self._at_once + expected if at_once else 0.0
+        self._buffered = self._buffered or self._at_once >= _BURST_SECONDS
         self._reported.append(expected)
 
     def _judge_pace(self, now: float, moment: float) -> Transition | None:
@@ -344,13 +345,14 @@ class Watch:
         self._gaps.clear()
         self._reported.clear()
         self._pace.clear()
-        self._bursts = 0
+        self._at_once = 0.0
+        self._buffered = False
         self._drop_gap = True
 
     def _limit(self) -> float:
         """Seconds of silence that are suspect now."""
         # Lines that come in bursts say how long a step takes, not when the next line comes.
-        trusted = self._bursts == 0 or len(self._gaps) >= MIN_GAPS
+        trusted = not self._buffered or len(self._gaps) >= MIN_GAPS
         rhythm = Rhythm(
             gaps=self._gaps,
             healed=self._healed,

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from bench.detector.trace import EPOCH, Record, Trace
-from whyhang.collectors.log_files import read_old_log
+from whyhang.collectors.log_files import judge_age, log_age
 from whyhang.collectors.tail import Chunk
 from whyhang.engine.log_watch import LogWatch
 from whyhang.schemas.config import Config
@@ -64,7 +64,8 @@ def recall(log: LogWatch, trace: Trace) -> None:
         path = Path(directory) / "train.log"
         path.write_text("".join(record.text for record in past))
         os.utime(path, (EPOCH + past[-1].at,) * 2)
-        log.prime(read_old_log(path, EPOCH + trace.attach_at), trace.attach_at, stepped=True)
+        age = log_age(path, EPOCH + trace.attach_at)
+    log.prime(judge_age(age), age.gaps, trace.attach_at, stepped=True)
 
 
 def polls(trace: Trace) -> Iterator[tuple[float, bytes]]:

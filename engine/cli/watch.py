@@ -16,9 +16,9 @@ from whyhang.engine.cli.rules_option import add_rules_option, find_rules, read_r
 from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
+    from whyhang.collectors.log_files import LogAge
     from whyhang.schemas.config import Config
     from whyhang.schemas.process import Process
-    from whyhang.schemas.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Watch in the foreground until the job ends; Ctrl-C ends the watch, not the job."""
+    from whyhang.collectors.log_files import judge_age
     from whyhang.engine.configure import config_to
     from whyhang.engine.ras_query import settled
     from whyhang.engine.watcher import Watcher, be_modest
@@ -63,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
     watcher = Watcher(settings, requests)
     trainers = [process for process in processes if process.kind == "trainer"]
     for path in logs[:1]:
-        watcher.prime(_history(path, config), stepped=settled(trainers))
+        age = _history(path, config)
+        watcher.prime(judge_age(age), age.gaps, stepped=settled(trainers))
     whom = f"process {root} ({len(trainers)} ranks)"
     try:
         _say(f"watching {whom} by {', '.join(logs)}; Ctrl-C ends the watch")
@@ -116,16 +118,11 @@ def _logs(given: list[str], config: Config, processes: tuple[Process, ...]) -> l
     return [str(found)]
 
 
-def _history(path: str, config: Config) -> Progress:
+def _history(path: str, config: Config) -> LogAge:
     """What the log has told so far, so that its rhythm need not be learned anew."""
-    from whyhang.collectors.log_files import read_old_log
+    from whyhang.collectors.log_files import log_age
 
-    return read_old_log(
-        Path(path),
-        time.time(),
-        preset=config.progress.preset,
-        pattern=config.progress.pattern,
-    )
+    return log_age(Path(path), time.time(), config.progress.preset, config.progress.pattern)
 
 
 def _marker(root: int) -> str:

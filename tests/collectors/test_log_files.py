@@ -92,6 +92,24 @@ def test_age_by_the_lines_own_timestamp(tmp_path: Path) -> None:
     assert age.gaps == (20.0,) * 9
 
 
+def test_gaps_are_those_of_training(tmp_path: Path) -> None:
+    """A gap in which a checkpoint was written, or another attempt began, is left out."""
+    text, at = "", NOW - 10_000.0
+    for first, marker in (
+        (1, "saving checkpoint at iteration        5 to /ckpt in torch_dist format\n"),
+        (6, "> initializing torch distributed ...\n"),
+        (4, ""),
+    ):
+        for step in range(first, first + 5):
+            at += 20.0
+            text += megatron(step, at)
+        text += marker
+        at += 600.0
+    age = log_age(write(tmp_path / "log", text, at), at)
+    assert age.gaps == (20.0,) * 12
+    assert age.median_interval_seconds == 20.0
+
+
 def test_age_by_modification_time(tmp_path: Path) -> None:
     """Bars carry no timestamp: the file's time of modification stands in."""
     bars = "".join(f"\r 1%|#   | {n}/900 [00:{n:02d}<10:00,  1.00s/it]" for n in range(5))

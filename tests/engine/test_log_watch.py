@@ -7,6 +7,7 @@ from pathlib import Path
 from whyhang.engine.log_watch import LogWatch
 from whyhang.engine.streams import LogFile
 from whyhang.schemas.config import Config
+from whyhang.schemas.progress import Progress
 
 TIMEOUT = (
     "[rank1]:[E1128 21:11:49.041188078 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught "
@@ -94,3 +95,39 @@ def test_a_restart_is_announced_once(tmp_path: Path) -> None:
     log.train(first=100)
     assert log.states == ["advancing", "warming", "advancing"]
     assert log.watch.progress(log.now).step == 119
+
+
+def test_lines_before_a_preset_was_found_tell_their_rhythm(tmp_path: Path) -> None:
+    """What `auto` kept is taken in at the time it came, not as one burst out of a buffer."""
+    log = Log(tmp_path / "log")
+    for step in (1, 2, 3):
+        log.write(
+            f" iteration {step:8d}/    5000 | consumed samples:   512 | elapsed time per iteration "
+            "(ms): 20000.0 | lm loss: 1.0E+01 |\n"
+        )
+        log.wait(19)
+    view = log.watch.progress(log.now)
+    assert (view.step, view.threshold_seconds, view.stalled_seconds) == (3, 200.0, 19.0)
+    # The first gap lies between the start and the rhythm.
+    assert view.median_interval_seconds == 20.0
+
+
+def test_an_old_log_teaches_its_lively_rhythm(tmp_path: Path) -> None:
+    """Its own gaps count, not their median alone: some of this job's steps take ten minutes."""
+    log = Log(tmp_path / "log")
+    past = Progress(step=50, median_interval_seconds=30.0)
+    log.watch.prime(past, [30.0] * 12 + [600.0], log.now, stepped=True)
+    assert log.watch.progress(log.now).threshold_seconds == 1800.0
+    assert log.watch.progress(log.now).stalled_seconds == 0.0
+
+
+def test_lines_since_the_old_log_was_read_are_not_lost(tmp_path: Path) -> None:
+    """What is written before the first poll counts, be it a single line."""
+    path = tmp_path / "log"
+    path.write_text("step 1/100 loss 1.0\nstep 2/100 loss 1.0\n")
+    watch = LogWatch([LogFile(path=str(path), start=path.stat().st_size)], Config(), 0.0)
+    with path.open("a") as file:
+        file.write("step 3/100 loss 1.0\n")
+    watch.prime(Progress(step=2, total=100, preset="step"), [], 0.0, stepped=True)
+    watch.poll(1.0)
+    assert watch.progress(1.0).step == 3

@@ -2,81 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whyhang.engine.watch import Transition, Watch
+from tests.engine.played_job import STALL, Job
 from whyhang.schemas.config import DetectConfig
-from whyhang.schemas.progress import EventKind, LogLine
-
-AUTO = DetectConfig()
-STALL = DetectConfig(stall=20.0)
-
-
-class Job:
-    """Plays a job to a watch: one tick a second, lines at their time."""
-
-    def __init__(self, config: DetectConfig = AUTO) -> None:
-        self.watch = Watch(config, 0.0)
-        self.now = 0.0
-        self.changes: list[Transition] = []
-
-    def wait(self, seconds: float, every: float = 1.0) -> Job:
-        end = self.now + seconds
-        while self.now + every <= end:
-            self.now += every
-            self.tick()
-        self.now = end
-        return self
-
-    def tick(self) -> None:
-        change = self.watch.tick(self.now)
-        while change is not None:
-            self.changes.append(change)
-            change = self.watch.tick(self.now)
-
-    def say(
-        self,
-        kind: EventKind = "progress",
-        *,
-        step: int | None = None,
-        total: int | None = None,
-        epoch: float | None = None,
-        rank: int | None = None,
-        seconds_per_step: float | None = None,
-        text: str = "",
-    ) -> Job:
-        line = LogLine(
-            kind=kind,
-            step=step,
-            total=total,
-            epoch=epoch,
-            rank=rank,
-            seconds_per_step=seconds_per_step,
-            text=text,
-        )
-        self.watch.see(self.now, line, at=f"t{self.now}", source="log")
-        return self
-
-    def steps(
-        self,
-        numbers: Iterable[int],
-        gap: float,
-        *,
-        total: int | None = None,
-        rank: int | None = None,
-        text: str = "",
-    ) -> Job:
-        for number in numbers:
-            self.wait(gap).say(step=number, total=total, rank=rank, text=text)
-        return self
-
-    def states(self) -> list[str]:
-        self.tick()
-        return [change.state for change in self.changes]
+from whyhang.schemas.progress import EventKind
 
 
 def test_regular_steps_then_stop() -> None:
@@ -389,16 +321,25 @@ def test_start_marker_in_the_log_is_a_restart() -> None:
     assert job.states() == ["advancing"]
 
 
-def test_reported_fault_confirms_at_once() -> None:
-    """A collective's timeout in the log ends the wait; progress takes it back."""
+def test_reported_fault_confirms_a_suspicion() -> None:
+    """A collective's timeout ends the wait of a suspicion, and makes nobody suspect."""
     job = Job().steps(range(1, 21), 10.0)
     job.watch.hasten()
-    job.wait(2.0)
-    assert job.states() == ["advancing", "suspect", "confirmed"]
-    job = Job().steps(range(1, 21), 10.0)
-    job.watch.hasten()
-    job.say(step=21).wait(20.0)
+    job.wait(119.0)
     assert job.states() == ["advancing"]
+    job.wait(2.0)
+    assert job.states() == ["advancing", "suspect"]
+    job.watch.hasten()
+    job.wait(1.0)
+    assert job.states() == ["advancing", "suspect", "confirmed"]
+
+
+def test_progress_takes_a_fault_back() -> None:
+    """What was hastened once is not hastened in the next suspicion."""
+    job = Job().steps(range(1, 21), 10.0).wait(121.0)
+    job.watch.hasten()
+    job.say(step=21).wait(190.0)
+    assert job.states() == ["advancing", "suspect", "healed", "suspect"]
 
 
 def test_slow_is_told_from_stalled() -> None:
