@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 from bench.detector.__main__ import failures, main
-from bench.detector.detectors import Alarms, fixed, longest_gap, ours
+from bench.detector.detectors import DETECTORS, Alarms, fixed, longest_gap, ours
 from bench.detector.score import Score, judge
 from bench.detector.shapes import SHAPES, play
 from bench.detector.trace import Record, Trace
@@ -74,3 +75,12 @@ def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert [row.split(" | ")[0] for row in rows[2:]] == [
         f"| {name}" for name in [*SHAPES, "**all**"]
     ]
+
+
+def test_the_page_shows_the_table() -> None:
+    """docs/detection.md has the row of each shape, and columns for the detectors of today."""
+    page = (Path(__file__).parents[2] / "docs" / "detection.md").read_text()
+    table = page.partition("<!-- begin detection -->")[2].partition("<!-- end detection -->")[0]
+    head, _, *rows = (line.strip("| ").split(" | ") for line in table.split("\n") if line)
+    assert head == ["job", *DETECTORS]
+    assert [row[0] for row in rows] == [*SHAPES, "**all**"]
