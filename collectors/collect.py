@@ -7,7 +7,6 @@ fails there costs nothing, the first stacks stay.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,22 +14,20 @@ from dataclasses import dataclass, replace
 
 from whyhang.collectors import procfs
 from whyhang.collectors.kinds import number_workers, refine_kind
-from whyhang.collectors.patient_read import read_bytes
 from whyhang.collectors.process_table import sort_key
 from whyhang.collectors.pyspy import DumpResult, dump
 from whyhang.schemas.config import CollectConfig
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Dump, Process, ProcessKind
+from whyhang.schemas.unread import Unread, UnreadKind
 
 NONBLOCKING_AT_ONCE = 4
 NATIVE_AT_ONCE = 2  # each takes up to 335 MiB and a CPU for a second
 _LEAST_SECONDS = 0.2  # less is no time for a dump
-_CAP_SYS_PTRACE = 19
-_YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 # A generic child may prove to be one of these once its stack is known.
 _FOUND_BY_STACK: frozenset[ProcessKind] = frozenset(("dataloader", "checkpoint"))
 # Failures that stopping the target would not mend, or must not try to.
-_FINAL = frozenset(
+_FINAL: frozenset[UnreadKind] = frozenset(
     ("permission", "gone", "zombie", "not_python", "unsupported", "namespace", "no_tool", "timeout")
 )
 
@@ -53,8 +50,8 @@ class _Budget:
     def left(self) -> float:
         return self.started + self.seconds - time.monotonic()
 
-    def unreached(self) -> str:
-        return f"not reached within {self.seconds:g} s"
+    def unreached(self) -> Unread:
+        return Unread(kind="not_reached", reason=f"not reached within {self.seconds:g} s")
 
 
 def take_sample(
@@ -81,26 +78,13 @@ def take_sample(
     return tuple(sorted(number_workers(read), key=sort_key))
 
 
-def describe_rights() -> str | None:
-    """What may keep this process from reading others' stacks; None where nothing is known to."""
-    capabilities = procfs.read_status(os.getpid()).get("CapEff", "0")
-    if int(capabilities, 16) >> _CAP_SYS_PTRACE & 1:
-        return None
-    scope = (read_bytes(_YAMA) or b"0").decode("ascii", "replace").strip()
-    if scope != "0":
-        return f"no CAP_SYS_PTRACE, and kernel.yama.ptrace_scope is {scope}"
-    if os.geteuid() != 0:
-        return "no CAP_SYS_PTRACE: only processes of this user can be read"
-    return None
-
-
 def _read_nonblocking(process: Process, config: CollectConfig, budget: _Budget) -> _Reading:
     refusal = _why_not(process, config)
-    if refusal is not None:
-        return _Reading(replace(process, threads=Missing(refusal)), is_final=True)
     left = budget.left()
-    if left < _LEAST_SECONDS:
-        return _Reading(replace(process, threads=Missing(budget.unreached())), is_final=True)
+    if refusal is None and left < _LEAST_SECONDS:
+        refusal = budget.unreached()
+    if refusal is not None:
+        return _Reading(_unread(process, refusal), is_final=True)
     result = dump(process.pid, "nonblocking", min(config.timeout, left))
     read = _with(process, result)
     failure = result.failure
@@ -110,16 +94,19 @@ def _read_nonblocking(process: Process, config: CollectConfig, budget: _Budget) 
     )
 
 
-def _why_not(process: Process, config: CollectConfig) -> str | None:
+def _why_not(process: Process, config: CollectConfig) -> Unread | None:
     """Why no dump of this process is tried; None where it is."""
-    if process.state in ("Z", "X"):
-        return "exited: it has no stack"
+    if process.state == "Z":
+        return Unread(kind="zombie", reason="exited: it has no stack")
+    if process.state == "X":
+        return Unread(kind="gone", reason="exited: it has no stack")
     by_stack = process.kind == "other" and not _FOUND_BY_STACK.isdisjoint(config.kinds)
     if process.kind != "launcher" and process.kind not in config.kinds and not by_stack:
-        return f"processes of kind {process.kind} are not in collect.kinds"
+        reason = f"processes of kind {process.kind} are not in collect.kinds"
+        return Unread(kind="not_wanted", reason=reason)
     exe = procfs.read_exe(process.pid)
     if exe is not None and process.python is None and not procfs.python_of(exe)[0]:
-        return "not a Python process"
+        return Unread(kind="not_python", reason="not a Python process")
     return None
 
 
@@ -130,13 +117,18 @@ def _add_native(reading: _Reading, config: CollectConfig, budget: _Budget) -> Pr
     left = budget.left()
     if left < _LEAST_SECONDS:
         return _noted(process, budget.unreached())
-    hazard = procfs.dump_hazard(process.pid)
+    hazard = procfs.dump_hazard(process.pid) or _foreign(process)
     if hazard is not None:
         return _noted(process, hazard)
     result = dump(process.pid, "native", min(config.timeout, left))
-    if isinstance(result.threads, Missing):
-        return _noted(process, result.threads.reason)
-    return _with(process, result)
+    return _with(process, result) if result.failure is None else _noted(process, result.failure)
+
+
+def _foreign(process: Process) -> Unread | None:
+    """Why native frames cannot be had from here: py-spy traces threads by their inner numbers."""
+    if procfs.read_inner_pid(process.pid) is None:
+        return None
+    return Unread(kind="namespace", reason="it lives in a PID namespace below this one")
 
 
 def _with(process: Process, result: DumpResult) -> Process:
@@ -145,9 +137,15 @@ def _with(process: Process, result: DumpResult) -> Process:
     return replace(process, dump=result.dump, threads=result.threads, state=state)
 
 
-def _noted(process: Process, why: str) -> Process:
+def _unread(process: Process, why: Unread) -> Process:
+    told = Dump(ok=False, error=why.reason, kind=why.kind, cure=why.cure or None)
+    return replace(process, dump=told, threads=Missing(why.reason))
+
+
+def _noted(process: Process, why: Unread) -> Process:
     """The process with its first stacks, and why there are no better ones."""
     told = process.dump
     if told is None or not told.ok:
         return process
-    return replace(process, dump=replace(told, error=f"no native frames: {why}"))
+    error = f"no native frames: {why.reason}"
+    return replace(process, dump=replace(told, error=error, kind=why.kind, cure=why.cure or None))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from whyhang.collectors.patient_read import read_bytes, read_patiently
 from whyhang.schemas.process import IoCounters, OsThread
+from whyhang.schemas.unread import Unread
 
 PROC = "/proc"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -21,6 +22,7 @@ _STOPPED = frozenset("Tt")
 _EXIT_CODE_FIELD = 49  # proc(5) counts it as 52; counted from the state, which is 3, as 0
 _KERNEL_FRAME = re.compile(r"^(?:\[<[0-9a-fA-F]*>\]\s*)?([^+\s]+)")
 _PYTHON_EXE = re.compile(r"(?:python|pypy)(?P<version>\d(?:\.\d+)*)?[a-z]*")
+_NSPID = re.compile(rb"^NSpid:((?:[ \t]+\d+)+)$", re.MULTILINE)
 _LIBPYTHON = re.compile(rb"/libpython(\d\.\d+)[^/\n]*\.so")
 
 
@@ -92,6 +94,17 @@ def read_status(pid: int) -> Mapping[str, str]:
         return {}
     lines = data.decode("utf-8", "replace").splitlines()
     return {key: value.strip() for key, colon, value in (x.partition(":") for x in lines) if colon}
+
+
+def read_inner_pid(pid: int, tid: int | None = None) -> int | None:
+    """The number of a process or thread in its own PID namespace, where that lies below ours.
+
+    None where it lives in ours, or where /proc does not tell.
+    """
+    data = read_bytes(f"{_folder(pid, tid)}/status") or b""
+    match = _NSPID.search(data)
+    numbers = match.group(1).split() if match is not None else []
+    return int(numbers[-1]) if len(numbers) > 1 else None
 
 
 def read_wchan(pid: int, tid: int | None = None) -> str | None:
@@ -213,27 +226,27 @@ def is_gone(pid: int) -> bool:
     return not Path(f"{PROC}/{pid}").exists()
 
 
-def dump_hazard(pid: int) -> str | None:
+def dump_hazard(pid: int) -> Unread | None:
     """Why a dump that stops the process would not be safe now; None where it is safe.
 
     py-spy waits for every thread to stop: for one in uninterruptible sleep it waits as long as
     that lasts, with all others stopped. What cannot be read is not safe either.
     """
     tracer = read_status(pid).get("TracerPid")
-    if tracer is None:
-        return "its state could not be read"
-    if tracer != "0":
-        return f"it is traced by process {tracer}"
     threads = read_os_threads(pid)
-    if threads is None:
-        return "its threads could not be read"
+    if tracer is None or threads is None:
+        return Unread(kind="gone", reason="its state could not be read")
+    if tracer != "0":
+        return Unread(kind="traced", reason=f"it is traced by process {tracer}")
     for thread in threads:
+        who = f"thread {thread.tid}"
         if thread.state == "D":
-            return f"thread {thread.tid} is in uninterruptible sleep (D)"
+            sleeps = f"{who} is in uninterruptible sleep (D)"
+            return Unread(kind="uninterruptible", reason=sleeps)
         if thread.state in _STOPPED:
-            return f"thread {thread.tid} is stopped ({thread.state})"
+            return Unread(kind="stopped", reason=f"{who} is stopped ({thread.state})")
         if thread.wchan == "request_wait_answer":
-            return f"thread {thread.tid} waits for a FUSE server"
+            return Unread(kind="uninterruptible", reason=f"{who} waits for a FUSE server")
     return None
 
 

@@ -16,24 +16,32 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from whyhang.collectors import dump_guard
 from whyhang.collectors.addresses import resolve_addresses
 from whyhang.collectors.masking import shorten_homes
-from whyhang.collectors.procfs import is_gone, read_maps, read_stat, read_status
-from whyhang.collectors.pyspy_failures import BACKTRACE, Failure, explain
+from whyhang.collectors.procfs import (
+    is_gone,
+    list_tids,
+    read_inner_pid,
+    read_maps,
+    read_stat,
+    read_status,
+)
+from whyhang.collectors.pyspy_failures import BACKTRACE, explain
+from whyhang.collectors.rights import sharpen
 from whyhang.schemas.codec import decode_threads
 from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, DumpMode
 from whyhang.schemas.stack import Thread
+from whyhang.schemas.unread import Unread
 
-# Marks our own children, so that no whyhang takes them for a part of the job.
-_NOT_FOUND = "py-spy: not found; install it beside whyhang (pip install py-spy) or put it on PATH"
+_NOT_FOUND = "py-spy: not found beside whyhang nor on PATH"
 _ARGUMENTS: Mapping[DumpMode, tuple[str, ...]] = {
     "nonblocking": ("--nonblocking",),
     "python": (),
@@ -54,7 +62,7 @@ class DumpResult:
 
     dump: Dump
     threads: tuple[Thread, ...] | Missing
-    failure: Failure | None = None
+    failure: Unread | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ def dump(
     """
     found = find_pyspy() if binary is None else binary
     if isinstance(found, Missing):
-        return _failed(Failure(kind="no_tool", reason=found.reason), mode, None, None)
+        return _failed(Unread(kind="no_tool", reason=found.reason), mode, None, None)
     started = time.monotonic()
     tool = tool_name(found)
     result = _dump_once(found, tool, pid, mode, timeout)
@@ -144,21 +152,38 @@ def _dump_once(binary: str, tool: str, pid: int, mode: DumpMode, limit: float) -
     if run.status is None:
         resume_if_left_stopped(pid, was_stopped=before is None or before.state in "Tt")
         reason = f"py-spy: no answer within {limit:.3g} s, killed"
-        return _failed(Failure(kind="timeout", reason=reason), mode, tool, seconds)
+        return _failed(Unread(kind="timeout", reason=reason), mode, tool, seconds)
     if run.status != 0:
-        stat = read_stat(pid)
-        state = stat.state if stat else None
-        return _failed(
-            explain(run.stderr, state=state, exists=not is_gone(pid)), mode, tool, seconds
-        )
+        return _failed(_explain(run, pid), mode, tool, seconds)
     try:
         threads = decode_threads(_shareable(resolve_addresses(run.stdout, maps or "")))
     except FormatError as error:
-        return _failed(Failure(kind="garbage", reason=f"py-spy: {error}"), mode, tool, seconds)
+        return _failed(Unread(kind="garbage", reason=f"py-spy: {error}"), mode, tool, seconds)
     if not threads:
         reason = "py-spy: the process has no Python thread (it is starting or ending)"
-        return _failed(Failure(kind="other", reason=reason), mode, tool, seconds)
-    return DumpResult(dump=Dump(ok=True, tool=tool, mode=mode, seconds=seconds), threads=threads)
+        return _failed(Unread(kind="starting", reason=reason), mode, tool, seconds)
+    told = Dump(ok=True, tool=tool, mode=mode, seconds=seconds)
+    return DumpResult(dump=told, threads=_with_outer_tids(pid, threads))
+
+
+def _explain(run: Run, pid: int) -> Unread:
+    if run.status in (-signal.SIGSYS, 128 + signal.SIGSYS):
+        return Unread(kind="seccomp", reason="py-spy: killed by a seccomp filter")
+    stat = read_stat(pid)
+    state = stat.state if stat else None
+    return sharpen(explain(run.stderr, state=state, exists=not is_gone(pid)), pid)
+
+
+def _with_outer_tids(pid: int, threads: tuple[Thread, ...]) -> tuple[Thread, ...]:
+    """The threads of a container's process by the numbers that our /proc knows them by.
+
+    py-spy gives those of the process's own namespace, and looks for each one's state under that
+    number in ours: what it calls active is not known.
+    """
+    if read_inner_pid(pid) is None:
+        return threads
+    outer = {read_inner_pid(pid, tid): tid for tid in list_tids(pid) or ()}
+    return tuple(replace(x, tid=outer.get(x.tid), active=None) for x in threads)
 
 
 def _shareable(dump: bytes) -> bytes:
@@ -166,10 +191,16 @@ def _shareable(dump: bytes) -> bytes:
     return shorten_homes(dump.decode("utf-8", "replace")).encode()
 
 
-def _failed(
-    failure: Failure, mode: DumpMode, tool: str | None, seconds: float | None
-) -> DumpResult:
-    told = Dump(ok=False, tool=tool, mode=mode, seconds=seconds, error=failure.reason)
+def _failed(failure: Unread, mode: DumpMode, tool: str | None, seconds: float | None) -> DumpResult:
+    told = Dump(
+        ok=False,
+        tool=tool,
+        mode=mode,
+        seconds=seconds,
+        error=failure.reason,
+        kind=failure.kind,
+        cure=failure.cure or None,
+    )
     return DumpResult(dump=told, threads=Missing(failure.reason), failure=failure)
 
 

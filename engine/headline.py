@@ -149,6 +149,8 @@ def _inconclusive(verdict: Verdict, facts: Facts) -> str:
         unread = verdict.not_seen[0].ranks
         for entry in verdict.not_seen[1:]:
             unread = unread | entry.ranks
+        if not unread:
+            return "Inconclusive: the job's processes could not be read"
         return f"Inconclusive: read these first: {name_ranks(unread)}"
     if not facts.world.ranks.members:
         return "Inconclusive: no process with a rank was seen"

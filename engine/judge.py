@@ -12,7 +12,8 @@ from whyhang.engine.facts import Facts
 from whyhang.engine.headline import headline_of
 from whyhang.engine.next_steps import next_steps
 from whyhang.engine.positions import Positions
-from whyhang.engine.suspects import name_suspects, not_seen
+from whyhang.engine.suspects import name_suspects
+from whyhang.engine.unseen import not_seen
 from whyhang.engine.world import World
 from whyhang.engine.would_change import would_change
 from whyhang.rules.ruleset import Rule, Ruleset

@@ -109,7 +109,10 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
     yield from _event_steps(facts)
     if verdict.not_seen:
         first = verdict.not_seen[0]
-        yield f"Read the ranks that were not seen: {first.ranks.format(8)} ({first.reason})"
+        whose = f"{first.ranks.format(8)} ({first.reason})" if first.ranks else first.reason
+        if first.cure:
+            whose = f"{first.ranks.format(8)}; {first.cure}" if first.ranks else first.cure
+        yield f"Read the ranks that were not seen: {whose}"
     if verdict.verdict == "inconclusive" and facts.world.sample_count < 2:
         yield "Collect two samples that lie apart: `whyhang collect --samples 2 --interval 10s`"
 

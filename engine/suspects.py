@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whyhang.engine.facts import Facts, main_stack, position, status
+from whyhang.engine.facts import Facts, position
 from whyhang.engine.positions import is_user_code
-from whyhang.engine.world import Subject
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import PROCESS_KINDS, ProcessKind
-from whyhang.schemas.rankset import MAX_RANK, NOBODY, RankSet
-from whyhang.schemas.verdict import NotSeen, SuspectPosition, Suspects
+from whyhang.schemas.rankset import NOBODY, RankSet
+from whyhang.schemas.verdict import SuspectPosition, Suspects
 
 IDLE = "idle"
 # The trainer of a rank only waits for these: where one of them blocks, it is the cause.
@@ -83,46 +81,9 @@ def describe(frame: Frame) -> str:
     return str(frame)
 
 
-def not_seen(facts: Facts) -> tuple[NotSeen, ...]:
-    """The ranks whose stack was not read in the last sample, grouped by the reason."""
-    found: dict[str, RankSet] = {}
-    for first, members in rank_classes(facts):
-        reason = why_unread(facts, facts.world.ranks.subjects[first])
-        if reason is not None:
-            found[reason] = found.get(reason, NOBODY) | members
-    for node in facts.world.incident.nodes:
-        if not node.was_asked and node.ranks:
-            reason = f"{node.name}: {node.reason or 'not collected'}"
-            found[reason] = found.get(reason, NOBODY) | node.ranks
-    size = facts.world.incident.world_size
-    if size is not None and facts.world.ranks.members:
-        listed = RankSet.from_bits(facts.world.ranks.members)
-        for ranks in found.values():
-            listed = listed | ranks
-        beyond = RankSet.from_bits((1 << min(max(size, 0), MAX_RANK)) - 1) - listed
-        if beyond:
-            found["no process of these ranks was found"] = beyond
-    return tuple(NotSeen(ranks=ranks, reason=reason) for reason, ranks in found.items())
-
-
 def rank_classes(facts: Facts) -> list[tuple[int, RankSet]]:
     """The ranks that look alike in the last sample, each class with its first, upwards."""
     last = facts.world.sample_count - 1
     classes = facts.classes.of("rank", ("stack", "state", "tasks"), last)
     firsts = enumerate(classes.representatives())
     return sorted((first, RankSet.from_bits(classes.bitmap(n))) for n, first in firsts)
-
-
-def why_unread(facts: Facts, subject: Subject) -> str | None:
-    """Why a rank's stack is missing in the last sample; None if it was read or has ended."""
-    last = facts.world.sample_count - 1
-    if last < 0:
-        return "no sample was taken"
-    if status(facts, subject, last) in ("exited", "zombie"):
-        return None
-    stack = main_stack(facts, subject, last)
-    if not isinstance(stack, Missing):
-        return None
-    if subject.node is not None and subject.track[last] is None and subject.node.reason:
-        return subject.node.reason
-    return stack.reason.splitlines()[0] if stack.reason else "unread"

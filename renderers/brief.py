@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from whyhang.renderers import words
 from whyhang.renderers.clean import count_of, one_line, shorten
+from whyhang.renderers.unseen import not_seen
 from whyhang.schemas.diagnosis import Diagnosis, Group
 from whyhang.schemas.evidence import Evidence
-from whyhang.schemas.incident import Incident, Node
+from whyhang.schemas.incident import Incident
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import Verdict
 
-_SHOWN_NODES = 6
 _SHOWN_GROUPS = 24
 _SHOWN_SUSPECTS = 16
 _SHOWN_UNSEEN = 16
@@ -23,8 +23,6 @@ _SHOWN_UNSEEN = 16
 _LONGEST = 320
 _LONGEST_NAME = 80
 _SHOWN_CLAUSES = 16
-# Where a rank has ended there is no stack to miss.
-_ENDED = ("exited", "zombie")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +115,7 @@ def brief(diagnosis: Diagnosis, *, files: Sequence[str] = (), command: str | Non
         groups_left=max(0, len(everybody) - _SHOWN_GROUPS),
         evidence=evidence,
         open=open_clauses,
-        not_seen=tuple(_at_most(list(_not_seen(diagnosis)), _SHOWN_UNSEEN)),
+        not_seen=tuple(_at_most(list(not_seen(diagnosis)), _SHOWN_UNSEEN)),
         lowered=tuple(map(one_line, verdict.lowered)),
         also=verdict.also,
         suppressed=tuple((each.id, one_line(each.summary)) for each in verdict.suppressed),
@@ -180,7 +178,7 @@ def _suspects(diagnosis: Diagnosis) -> Iterator[Row]:
         placed = placed | position.ranks
         yield Row(
             ranks=position.ranks.format(words.SHOWN_RUNS),
-            nodes=_nodes(diagnosis.incident, position.ranks),
+            nodes=words.nodes(diagnosis.incident, position.ranks),
             kind=position.kind,
             position=_short(position.frame),
             state=_states(diagnosis.incident, position.kind, position.ranks),
@@ -195,7 +193,7 @@ def _suspects(diagnosis: Diagnosis) -> Iterator[Row]:
     if rest:
         yield Row(
             ranks=rest.format(words.SHOWN_RUNS),
-            nodes=_nodes(diagnosis.incident, rest),
+            nodes=words.nodes(diagnosis.incident, rest),
             kind="trainer",
             position="",
             state=_states(diagnosis.incident, "trainer", rest),
@@ -204,7 +202,7 @@ def _suspects(diagnosis: Diagnosis) -> Iterator[Row]:
     if suspects.nodes and not suspects.ranks:
         yield Row(
             ranks="none known",
-            nodes=words.some(suspects.nodes, _SHOWN_NODES),
+            nodes=words.some(suspects.nodes, words.SHOWN_NODES),
             kind="",
             position="",
             state="",
@@ -219,18 +217,13 @@ def _row(group: Group, incident: Incident, members: RankSet | None = None) -> Ro
         state = ", ".join(part for part in (group.status, state) if part and part != known)
     return Row(
         ranks=ranks.format(words.SHOWN_RUNS) or "none known",
-        nodes=_nodes(incident, ranks),
+        nodes=words.nodes(incident, ranks),
         kind=group.kind,
         position=_short(group.position or ""),
         state=state,
         role=one_line(group.role),
         number=len(ranks),
     )
-
-
-def _nodes(incident: Incident, ranks: RankSet) -> str:
-    names = tuple(node.name for node in incident.nodes if node.ranks & ranks)
-    return words.some(tuple(_short(name, _LONGEST_NAME) for name in names), _SHOWN_NODES)
 
 
 def _states(incident: Incident, kind: str, ranks: RankSet) -> str:
@@ -285,55 +278,11 @@ def _clause(part: Evidence) -> Clause:
     )
 
 
-def _not_seen(diagnosis: Diagnosis) -> Iterator[str]:
-    incident = diagnosis.incident
-    told = NOBODY
-    for each in diagnosis.verdict.not_seen:
-        told = told | each.ranks
-        reason = one_line(each.reason)
-        where = _nodes(incident, each.ranks)
-        known = not where or where in reason
-        whose = words.ranks(each.ranks) + ("" if known else f" on {where}")
-        yield f"{whose}: {reason}" if each.ranks else reason
-    for node in incident.nodes:
-        if node.status != "ok":
-            yield from _node(node, told)
-            told = told | node.unread | node.ranks
-    for group in diagnosis.groups:
-        if group.status in _ENDED:
-            told = told | RankSet(group.ranks)
-    unread = (diagnosis.tree.unread if diagnosis.tree else NOBODY) - told
-    if unread:
-        yield f"{words.ranks(unread)}: no stack of the trainer was read"
-    if diagnosis.tree is None:
-        yield "no stacks at all"
-    for name, source in sorted(incident.sources.items()):
-        if not source.ok:
-            label = words.SOURCE_WORDS.get(name, one_line(name))
-            yield f"{label}: {one_line(source.reason or '') or 'not read'}"
-
-
 def _at_most(lines: list[str], limit: int) -> Iterator[str]:
     """The lines; past ``limit`` the number of those left out."""
     yield from map(_short, lines[:limit])
     if len(lines) > limit:
         yield f"{len(lines) - limit} more such lines: all ranks are in verdict.json"
-
-
-def _node(node: Node, told: RankSet) -> Iterator[str]:
-    """What is still to be said of a node once some of its ranks were told of."""
-    name = one_line(node.name)
-    reason = f": {one_line(node.reason)}" if node.reason else ""
-    if node.status == "partial":
-        if node.unread - told:
-            yield f"node {name}, {words.ranks(node.unread)} not read{reason}"
-        return
-    silent = "was asked and stayed silent" if node.status == "missing" else "was not asked"
-    if not node.ranks or node.ranks - told:
-        whose = f" ({words.ranks(node.ranks)})" if node.ranks else ""
-        yield f"node {name}{whose} {silent}{reason}"
-    elif node.status == "missing":
-        yield f"node {name} {silent}"
 
 
 def _log(incident: Incident) -> Iterator[str]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from whyhang.renderers.clean import one_line
+from whyhang.renderers.clean import one_line, shorten
+from whyhang.schemas.incident import Incident
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import VerdictKind
 
 SHOWN_RUNS = 8
+SHOWN_NODES = 6
+_LONGEST_NAME = 80
 
 VERDICT_WORDS: dict[VerdictKind, str] = {
     "local_hang": "Local hang",
@@ -87,3 +90,9 @@ def some(items: tuple[str, ...], limit: int) -> str:
     if len(items) > limit:
         shown.append(f"+{len(items) - limit}")
     return ", ".join(shown)
+
+
+def nodes(incident: Incident, ranks: RankSet) -> str:
+    """The machines of these ranks."""
+    names = (node.name for node in incident.nodes if node.ranks & ranks)
+    return some(tuple(shorten(one_line(name), _LONGEST_NAME) for name in names), SHOWN_NODES)

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.stack import Thread
+from whyhang.schemas.unread import UnreadKind
 
 ProcessKind = Literal[
     "trainer", "dataloader", "compile_worker", "checkpoint", "launcher", "helper", "other"
@@ -43,13 +44,19 @@ class OsThread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
-    """How the stacks were read. ``error`` is what py-spy said when ``ok`` is false."""
+    """How the stacks were read.
+
+    Where they were not, ``error`` says why, ``kind`` the same in a form to decide by, and ``cure``
+    what helps. With ``ok`` all three tell why there are no better ones.
+    """
 
     ok: bool
     tool: str | None = None
     mode: DumpMode | None = None
     seconds: float | None = None
     error: str | None = None
+    kind: UnreadKind | None = None
+    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from whyhang.schemas.evidence import Evidence
 from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
+from whyhang.schemas.unread import UnreadKind
 
 FORMAT = "whyhang.verdict/1"
 VerdictKind = Literal["local_hang", "global_hang", "slow", "no_hang", "inconclusive"]
@@ -73,10 +74,15 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSeen:
-    """Ranks that were not read, and why."""
+    """Ranks that were not read, why, and what helps.
+
+    ``ranks`` is empty for processes whose rank could not be read either.
+    """
 
     ranks: RankSet
     reason: str
+    kind: UnreadKind | None = None
+    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

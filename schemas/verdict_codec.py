@@ -11,6 +11,7 @@ from whyhang.schemas.evidence import Evidence, Span
 from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.truth import Truth
+from whyhang.schemas.unread import UNREAD_KINDS
 from whyhang.schemas.verdict import (
     CATEGORIES,
     CONFIDENCES,
@@ -49,15 +50,19 @@ def verdict_to_json(verdict: Verdict) -> dict[str, Any]:
         "undecided": [
             {"rule": each.rule, "because": list(each.because)} for each in verdict.undecided
         ],
-        "not_seen": [
-            {"ranks": each.ranks.format(), "reason": each.reason} for each in verdict.not_seen
-        ],
+        "not_seen": [_not_seen_to_json(each) for each in verdict.not_seen],
         "lowered": list(verdict.lowered),
         "next_steps": list(verdict.next_steps),
         "rules_digest": verdict.rules_digest,
         "overrides": list(verdict.overrides),
         "whyhang": verdict.whyhang,
     }
+
+
+def _not_seen_to_json(entry: NotSeen) -> dict[str, Any]:
+    told = {"ranks": entry.ranks.format(), "reason": entry.reason}
+    more = {"kind": entry.kind, "cure": entry.cure}
+    return told | {key: value for key, value in more.items() if value is not None}
 
 
 def _suspects_to_json(suspects: Suspects) -> dict[str, Any]:
@@ -140,7 +145,12 @@ def _verdict(value: Mapping[str, Any]) -> Verdict:
             for each in value.get("undecided") or ()
         ),
         not_seen=tuple(
-            NotSeen(ranks=_ranks(each.get("ranks")), reason=_text(each.get("reason")))
+            NotSeen(
+                ranks=_ranks(each.get("ranks")),
+                reason=_text(each.get("reason")),
+                kind=next((kind for kind in UNREAD_KINDS if kind == each.get("kind")), None),
+                cure=_optional(each.get("cure")),
+            )
             for each in value.get("not_seen") or ()
         ),
         lowered=_texts(value.get("lowered")),

@@ -14,26 +14,28 @@ from pathlib import Path
 import pytest
 
 from whyhang.collectors import collect, procfs
-from whyhang.collectors.collect import describe_rights, take_sample
+from whyhang.collectors.collect import take_sample
 from whyhang.collectors.process_table import list_processes
 from whyhang.collectors.pyspy import DumpResult
-from whyhang.collectors.pyspy_failures import Failure, FailureKind
+from whyhang.collectors.rights import read_rights
 from whyhang.schemas.config import CollectConfig
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, DumpMode, Process
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.unread import CURES, Unread, UnreadKind
 
 CONFIG = CollectConfig()
 needs_ptrace = pytest.mark.skipif(
-    "ptrace_scope" in (describe_rights() or ""), reason="Yama forbids reading other processes"
+    read_rights().yama > 0 and not read_rights().capable,
+    reason="Yama forbids reading other processes",
 )
 
 
 class FakeDump:
     """Answers as py-spy would; keeps what it was asked for."""
 
-    def __init__(self, failures: dict[tuple[int, DumpMode], FailureKind] | None = None) -> None:
+    def __init__(self, failures: dict[tuple[int, DumpMode], UnreadKind] | None = None) -> None:
         self.failures = failures or {}
         self.asked: list[tuple[int, DumpMode]] = []
 
@@ -42,7 +44,7 @@ class FakeDump:
         assert 0 < timeout <= CONFIG.timeout
         kind = self.failures.get((pid, mode))
         if kind is not None:
-            failure = Failure(kind=kind, reason=f"py-spy: {kind}")
+            failure = Unread(kind=kind, reason=f"py-spy: {kind}")
             told = Dump(ok=False, mode=mode, error=failure.reason)
             return DumpResult(dump=told, threads=Missing(failure.reason), failure=failure)
         thread = Thread(name="MainThread", stack=Stack((Frame(mode, "a.py"),)))
@@ -63,7 +65,7 @@ def py_spy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeDump]]
     """Puts a fake in py-spy's place, and makes every process safe to stop."""
 
     def install(
-        failures: dict[tuple[int, DumpMode], FailureKind] | None = None, hazard: str | None = None
+        failures: dict[tuple[int, DumpMode], UnreadKind] | None = None, hazard: Unread | None = None
     ) -> FakeDump:
         fake = FakeDump(failures)
         monkeypatch.setattr(collect, "dump", fake)
@@ -112,33 +114,40 @@ def test_generic_children_are_left_alone_where_no_worker_is_wanted(
 
 def test_a_hazard_keeps_the_first_stacks(py_spy: Callable[..., FakeDump]) -> None:
     """Where stopping is not safe no native dump is tried, and the dump says why."""
-    fake = py_spy(hazard="thread 9 is in uninterruptible sleep (D)")
+    hazard = Unread(kind="uninterruptible", reason="thread 9 is in uninterruptible sleep (D)")
+    fake = py_spy(hazard=hazard)
     (process,) = take_sample((TRAINER,), deep=True, config=CONFIG, deadline_seconds=60)
     assert fake.asked == [(1, "nonblocking")]
     assert process.dump == Dump(
         ok=True,
         mode="nonblocking",
         error="no native frames: thread 9 is in uninterruptible sleep (D)",
+        kind="uninterruptible",
+        cure=CURES["uninterruptible"],
     )
     assert not isinstance(process.threads, Missing)
 
 
 @pytest.mark.parametrize("kind", ["timeout", "unwind", "permission"])
 def test_a_failed_native_dump_keeps_the_first_stacks(
-    py_spy: Callable[..., FakeDump], kind: FailureKind
+    py_spy: Callable[..., FakeDump], kind: UnreadKind
 ) -> None:
     """The stacks of the nonblocking dump stay, with a note."""
     py_spy({(1, "native"): kind})
     (process,) = take_sample((TRAINER,), deep=True, config=CONFIG, deadline_seconds=60)
     assert process.dump == Dump(
-        ok=True, mode="nonblocking", error=f"no native frames: py-spy: {kind}"
+        ok=True,
+        mode="nonblocking",
+        error=f"no native frames: py-spy: {kind}",
+        kind=kind,
+        cure=CURES[kind],
     )
     assert not isinstance(process.threads, Missing)
 
 
 @pytest.mark.parametrize(("kind", "tried"), [("permission", False), ("torn", True)])
 def test_native_mends_only_what_it_can(
-    py_spy: Callable[..., FakeDump], kind: FailureKind, tried: bool
+    py_spy: Callable[..., FakeDump], kind: UnreadKind, tried: bool
 ) -> None:
     """A torn read is made good by stopping the process, a missing right is not."""
     fake = py_spy({(1, "nonblocking"): kind})
@@ -184,12 +193,6 @@ def test_native_frames_not_reached_are_noted(
     assert fake.asked == [(1, "nonblocking")]
     assert process.dump is not None
     assert process.dump.error == "no native frames: not reached within 60 s"
-
-
-def test_rights_are_described() -> None:
-    """Either nothing is missing, or it is named."""
-    rights = describe_rights()
-    assert rights is None or "CAP_SYS_PTRACE" in rights
 
 
 TRAIN = """

@@ -282,5 +282,5 @@ def test_without_rights_the_rank_is_unknown_and_stays_listed(start: Start, tmp_p
     )
     trainer, launcher = json.loads(done.stdout)
     assert trainer[:4] == ["trainer", None, "S", None]
-    assert "permission denied; needs ptrace rights" in trainer[4]
+    assert "permission denied: it has capabilities that whyhang has not" in trainer[4]
     assert launcher[0] == "launcher"

