@@ -41,9 +41,9 @@ _HELPERS = re.compile(
 _HELPER_NAME = re.compile(
     r"wandb_internal|wandb-core|wandb-service|gpu_stats|tensorboard|torch_shm_manage"
 )
-_MULTIPROCESSING = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)\b")
+MULTIPROCESSING = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)\b")
 _FORKSERVER = "multiprocessing.forkserver"
-_COMPILE_WORKER = "torch/_inductor/compile_worker"
+COMPILE_WORKER = "torch/_inductor/compile_worker"
 _TITLED_TRAINER = re.compile(r"ray::(?:\w*TrainWorker|WorkerDict)")
 _SCRIPT_OPTIONS_WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 
@@ -184,7 +184,7 @@ def kind_of(
     if identity.name == WORKER_NAME:
         return "dataloader"
     line = " ".join(identity.cmdline or ())
-    if _COMPILE_WORKER in line or _COMPILER.fullmatch(identity.name):
+    if COMPILE_WORKER in line or _COMPILER.fullmatch(identity.name):
         return "compile_worker"
     if _HELPER_NAME.fullmatch(identity.name) or _is_helper(identity, line, table):
         return "helper"
@@ -293,9 +293,9 @@ def _without_bystanders(tops: Sequence[Identity]) -> list[Identity]:
 def _is_child_by_nature(identity: Identity, table: Mapping[int, Identity]) -> bool:
     """Whether it can only be some trainer's child, although no trainer is above it (any more)."""
     line = " ".join(identity.cmdline or ())
-    if identity.name == WORKER_NAME or _COMPILE_WORKER in line or _HELPERS.search(line):
+    if identity.name == WORKER_NAME or COMPILE_WORKER in line or _HELPERS.search(line):
         return True
-    if not _MULTIPROCESSING.search(line):
+    if not MULTIPROCESSING.search(line):
         return False
     # Spawned: a rank where a living Python parent without a rank gave it one, else an orphan.
     parent = table.get(identity.ppid)
@@ -314,7 +314,7 @@ def _hidden_trainers(table: Mapping[int, Identity], skipped: frozenset[int]) -> 
         parent = table.get(identity.ppid)
         if parent is None or not is_launcher(parent) or is_launcher(identity):
             continue
-        unread_python = identity.is_python is None and _looks_like_python(identity)
+        unread_python = identity.is_python is None and looks_like_python(identity)
         if identity.environ is None and (
             identity.state == "Z" or unread_python or identity.is_python
         ):
@@ -322,7 +322,8 @@ def _hidden_trainers(table: Mapping[int, Identity], skipped: frozenset[int]) -> 
     return frozenset(hidden)
 
 
-def _looks_like_python(identity: Identity) -> bool:
+def looks_like_python(identity: Identity) -> bool:
+    """Whether its command line names an interpreter, for one whose binary we may not see."""
     word = (identity.cmdline or (identity.name,))[0]
     return re.match(r"(?:python|pypy)[\d.]*$", Path(word).name) is not None
 

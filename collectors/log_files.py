@@ -75,6 +75,17 @@ def find_log(pids: Iterable[int], proc: Path = Path("/proc")) -> Path | None:
     return None if newest is None else newest[2]
 
 
+def is_closed(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether we may not see what a process has open."""
+    try:
+        (proc / str(pid) / "fd" / "1").readlink()
+    except PermissionError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def log_age(path: Path, now: float, preset: str = "auto", pattern: str | None = None) -> LogAge:
     """How old the last progress line in the log's last 1 MiB is at ``now`` (seconds since 1970)."""
     try:

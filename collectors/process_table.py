@@ -20,6 +20,7 @@ from whyhang.collectors.kinds import (
 )
 from whyhang.collectors.masking import mask_cmdline
 from whyhang.collectors.ranks import JobEnvironment, parse_job_environment
+from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
 from whyhang.schemas.environment import MARKER
 from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
 
@@ -50,7 +51,7 @@ def list_processes(
     )
     trainers = find_trainers(table, ignored=ours)
     earlier = {process.pid: process for process in known if process.node == node}
-    trainers |= _remembered(table, earlier)
+    trainers |= _remembered(table, earlier) | closed_siblings(table, trainers)
     if root is None:
         chosen = _of_host(table, trainers, marker)
     else:
@@ -58,6 +59,7 @@ def list_processes(
         trainers &= chosen
         if not trainers and not any(x.kind == "trainer" for x in earlier.values()):
             table, trainers = _lone_trainer(table, chosen - ours)
+            trainers = trainers or closed_trainers(table, chosen - ours)
     starters = find_starters(trainers, table)
     kept = [table[pid] for pid in chosen - ours if not table[pid].is_shell]
     processes = (

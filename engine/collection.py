@@ -206,20 +206,22 @@ class Collection:
                 reason="no process of the job was left to sample",
             )
         last = self.samples[-1]
-        reasons = {
-            process.rank: process.threads.reason
-            for process in last.processes
-            if process.kind == "trainer"
-            and process.rank is not None
-            and isinstance(process.threads, Missing)
-            and process.state not in ("Z", "X")
-        }
-        status: NodeStatus = "partial" if reasons else "ok"
-        reason = next(iter(reasons.values())).splitlines()[0] if reasons else None
+        unread = [
+            (process.rank, process.threads.reason)
+            for process in _trainers(last.processes)
+            if isinstance(process.threads, Missing) and process.state not in ("Z", "X")
+        ]
+        ranks = RankSet(rank for rank, _ in unread if rank is not None)
+        if any(rank is None for rank, _ in unread):
+            # One whose rank could not be read either may be any of those that seem to have gone.
+            seen = RankSet(p.rank for p in last.processes if p.rank is not None)
+            ranks |= self._expected - seen
+        status: NodeStatus = "partial" if unread else "ok"
+        reason = unread[0][1].splitlines()[0] if unread else None
         return Node(
             name=self.node,
             ranks=self._expected,
-            unread=RankSet(reasons),
+            unread=ranks,
             status=status,
             reason=reason,
         )

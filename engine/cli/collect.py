@@ -68,12 +68,7 @@ def run(options: argparse.Namespace) -> int:
     collection = Collection(config=config.collect, root=options.pid)
     processes = collection.find()
     if not any(process.kind == "trainer" for process in processes):
-        below = "" if options.pid is None else f" below process {options.pid}"
-        raise UsageError(
-            f"no process with a rank runs here{below}",
-            hint="run this on a node of the job, as the job's user or root; for recorded "
-            "evidence use `whyhang diagnose PATH`",
-        )
+        raise _no_job(options.pid)
     _one_job(processes)
     _announce(processes, config, options.samples, interval)
     try:
@@ -85,6 +80,27 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"cannot keep the evidence: {error}", hint="TMPDIR names a directory with room"
         ) from error
+
+
+def _no_job(root: int | None) -> UsageError:
+    from whyhang.collectors.process_table import read_identities
+    from whyhang.collectors.unread_ranks import closed_pythons
+    from whyhang.schemas.unread import CURES
+
+    closed = sorted(closed_pythons(read_identities()))
+    if root is None and closed:
+        shown = ", ".join(map(str, closed[:8])) + (", …" if len(closed) > 8 else "")
+        return UsageError(
+            "no process with a rank could be read here; the environment of these Python "
+            f"processes is closed to this user: {shown}",
+            hint=f"{CURES['permission']}; or name the job's first process: --pid PID",
+        )
+    below = "" if root is None else f" below process {root}"
+    return UsageError(
+        f"no process with a rank runs here{below}",
+        hint="run this on a node of the job, as the job's user or root; for recorded "
+        "evidence use `whyhang diagnose PATH`",
+    )
 
 
 def _collect(
@@ -140,13 +156,15 @@ def _read_log(
     given: Path | None, processes: tuple[Process, ...], config: Config
 ) -> tuple[Progress, Source, tuple[str, ...]]:
     """What the job's log says of progress, judged by its age; why not, where there is none."""
-    from whyhang.collectors.log_files import find_log, read_old_log
+    from whyhang.collectors.log_files import find_log, is_closed, read_old_log
     from whyhang.schemas.incident import Source
     from whyhang.schemas.progress import Progress
 
     path = given or find_log(process.pid for process in processes)
     if path is None:
         reason = "the job writes to no file that could be read afterwards (--log names one)"
+        if any(is_closed(process.pid) for process in processes):
+            reason = "the job's open files are closed to this user (--log names its log)"
         return Progress(), Source(ok=False, reason=reason), ()
     if not path.is_file():
         # Opening a pipe or a terminal would wait, and take lines away from who reads it.
