@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from whyhang.collectors.ras_safety import Policy, RasBudget, RasSituation, permit
+from whyhang.collectors.ras_version import LoadedNccl
+from whyhang.collectors.rights import Guarded, Rights, obstacle
 from whyhang.schemas.missing import Missing
+from whyhang.schemas.unread import CURES, Unread
 
 Status = Literal["ok", "warn", "fail", "unknown"]
 # py-spy 0.4.3 reads Pythons up to this.
@@ -15,12 +19,6 @@ NEWEST_PYTHON = (3, 14)
 OLDEST_PYTHON = (2, 3)
 OLDEST_PYSPY = (0, 4, 0)
 QUALIFIED_PYSPY = (0, 4, 3)
-RAS_SINCE = (2, 24, 0)
-_PTRACE_CURE = (
-    "run whyhang as root; or `setcap cap_sys_ptrace=eip` on the py-spy binary; or `sysctl -w "
-    "kernel.yama.ptrace_scope=0`; in a container `--cap-add SYS_PTRACE`, on Kubernetes "
-    "securityContext.capabilities.add: [SYS_PTRACE]"
-)
 _GIGABYTE = 10**9
 
 
@@ -34,40 +32,56 @@ class Check:
     cure: str = ""
 
 
-def rights(*, capable: bool | None, uid: int, yama: int | None, owners: Collection[int]) -> Check:
-    """Whether the kernel lets this process trace the job's; ``owners`` are its users' numbers.
-
-    ``capable``: CAP_SYS_PTRACE is effective. ``yama``: ``kernel.yama.ptrace_scope``, None without.
-    """
+def rights(own: Rights, guarded: Mapping[int, Guarded], read: Collection[int] = ()) -> Check:
+    """Whether the kernel lets this process read the job's, by pid; ``read`` were in fact."""
     name = "ptrace rights"
-    if capable is None:
+    if own.capabilities is None:
         return Check(name=name, status="unknown", found="the capabilities could not be read")
-    if yama == 3:
-        found = "kernel.yama.ptrace_scope is 3: nobody may trace"
-        return Check(name=name, status="fail", found=found, cure="only a reboot changes it")
-    if capable:
-        return Check(name=name, status="ok", found="CAP_SYS_PTRACE")
-    if yama:
-        found = f"no CAP_SYS_PTRACE, and kernel.yama.ptrace_scope is {yama}"
-        return Check(name=name, status="fail", found=found, cure=_PTRACE_CURE)
-    others = sorted(owner for owner in owners if owner != uid)
-    if others:
-        found = f"no CAP_SYS_PTRACE, and the job runs as user {others[0]}, not {uid}"
+    unread = {f"process {pid}: ": guarded[pid] for pid in sorted(guarded) if pid not in read}
+    if not guarded:
+        unread = {"": Guarded(owners=frozenset((own.uid,)))}
+    for whose, target in unread.items():
+        why = obstacle(own, target)
+        if why is not None:
+            return Check(name=name, status="fail", found=f"{whose}{why}", cure=CURES["permission"])
+    found = "CAP_SYS_PTRACE" if own.capable else "processes of this user can be read, no others"
+    return Check(name=name, status="ok", found=found)
+
+
+def seccomp(own: Rights, attach: Unread | None) -> Check:
+    """Whether a filter of system calls keeps py-spy from its work; ``attach`` is a trial's end."""
+    name = "seccomp"
+    if not own.filtered:
+        return Check(name=name, status="ok", found="no filter")
+    if attach is not None and attach.kind == "seccomp":
         return Check(
-            name=name, status="fail", found=found, cure=f"run as that user; or {_PTRACE_CURE}"
+            name=name, status="warn", found="a filter forbids ptrace", cure=CURES["seccomp"]
         )
-    return Check(name=name, status="ok", found="processes of this user can be read, no others")
+    return Check(name=name, status="ok", found="a filter, which does not stand in the way")
 
 
-def trial(reason: str | None, seconds: float | None) -> Check:
-    """Whether py-spy read a process that whyhang started for the purpose; ``reason`` why not."""
+def trial(reading: Unread | None, attach: Unread | None, seconds: float) -> Check:
+    """Whether a process that whyhang started for the purpose was read, and could be attached to."""
     name = "reading a stack"
-    if reason is None:
-        found = "a process of ours was read" + (f" in {seconds:.2f} s" if seconds else "")
-        return Check(name=name, status="ok", found=found)
-    cure = "" if ";" in reason else _PTRACE_CURE if "denied" in reason else "see `py-spy dump`"
-    found, _, said = reason.partition("; ")
-    return Check(name=name, status="fail", found=found, cure=said or cure)
+    if reading is not None:
+        return Check(name=name, status="fail", found=reading.reason, cure=reading.cure)
+    found = f"a process of ours was read in {seconds:.2f} s"
+    if attach is not None:
+        found += f", but native frames cannot be read: {attach.reason}"
+        return Check(name=name, status="warn", found=found, cure=attach.cure)
+    return Check(name=name, status="ok", found=f"{found}, and attached to")
+
+
+def job_stacks(tried: Mapping[int, Unread | None]) -> Check:
+    """Whether the job's own processes were read, by pid, without being stopped."""
+    name = "stacks of the job"
+    if not tried:
+        return Check(name=name, status="unknown", found="no process with a rank runs here")
+    for pid, failure in sorted(tried.items()):
+        if failure is not None:
+            found = f"process {pid}: {failure.reason}"
+            return Check(name=name, status="fail", found=found, cure=failure.cure)
+    return Check(name=name, status="ok", found=f"{len(tried)} of its processes were read")
 
 
 def pyspy(binary: str | Missing, version: str | None) -> Check:
@@ -107,12 +121,17 @@ def pythons(versions: Mapping[int, str | None]) -> Check:
     return Check(name=name, status="ok", found=", ".join(sorted(told)))
 
 
-def namespace(inner: Collection[int], *, hidden: bool) -> Check:
+def namespace(inner: Collection[int], *, hidden: bool, foreign_proc: bool) -> Check:
     """Whether the job's processes are seen as they see themselves.
 
-    ``inner`` are those in a PID namespace below ours; ``hidden``: /proc hides other users'.
+    ``inner`` are those in a PID namespace below ours; ``hidden``: /proc hides other users';
+    ``foreign_proc``: it is not that of the namespace we are in.
     """
     name = "PID namespace"
+    if foreign_proc:
+        found = "/proc belongs to another PID namespace: its numbers are not ours"
+        cure = "mount a /proc of this namespace (`unshare --mount-proc`, `nsenter -m`)"
+        return Check(name=name, status="fail", found=found, cure=cure)
     if hidden:
         found = "/proc is mounted with hidepid: other users' processes are invisible"
         return Check(name=name, status="warn", found=found, cure="run as the job's user or as root")
@@ -124,12 +143,16 @@ def namespace(inner: Collection[int], *, hidden: bool) -> Check:
     return Check(name=name, status="ok", found="the job's processes are in this one")
 
 
-def log(path: str | None, preset: str | None, *, has_job: bool) -> Check:
-    """Whether progress can be read from a log."""
+def log(path: str | None, preset: str | None, *, has_job: bool, closed: bool = False) -> Check:
+    """Whether progress can be read from a log; ``closed``: the job's open files are, to us."""
     name = "training log"
     if path is None and not has_job:
         found = "no job runs here and no log was named"
         return Check(name=name, status="unknown", found=found, cure="--log FILE checks one")
+    if path is None and closed:
+        found = "the job's open files could not be read, so its log was not found"
+        cure = f"name the log: --log FILE, or progress.log of hang.yaml; else {CURES['permission']}"
+        return Check(name=name, status="fail", found=found, cure=cure)
     if path is None:
         found = "the job writes to no file"
         cure = "redirect its output to a file, or name the log in progress.log of hang.yaml"
@@ -160,7 +183,7 @@ def buffering(unbuffered: Mapping[int, bool | None]) -> Check:
 
 
 def nccl(versions: Sequence[tuple[int, int, int]] | Missing, path: str | None) -> Check:
-    """Which NCCL the job has loaded, and whether it can tell of itself (RAS)."""
+    """Which NCCL the job has loaded."""
     name = "NCCL"
     if isinstance(versions, Missing):
         return Check(name=name, status="unknown", found=versions.reason)
@@ -169,9 +192,30 @@ def nccl(versions: Sequence[tuple[int, int, int]] | Missing, path: str | None) -
     if len(set(versions)) > 1:
         cure = "uninstall all but one nvidia-nccl wheel, and look for NCCL in LD_LIBRARY_PATH"
         return Check(name=name, status="warn", found=f"two versions at once: {found}", cure=cure)
-    if versions and versions[0] < RAS_SINCE:
-        found += ": it has no RAS"
-        return Check(name=name, status="warn", found=found, cure="NCCL 2.24 or newer has RAS")
+    return Check(name=name, status="ok", found=found)
+
+
+def ras(policy: Policy, library: LoadedNccl | Missing, *, enabled: bool = True) -> Check:
+    """What ``collect: ras:`` would do in a hang of this job; ``enabled``: not off in the job."""
+    name = "NCCL RAS"
+    at_best = RasSituation(stepped=True, creating_communicator=False, all_alive=True)
+    form = permit(policy, library, at_best, RasBudget())
+    if isinstance(form, Missing):
+        known = isinstance(library, LoadedNccl) and policy != "never"
+        found = f"`ras: {policy}` never asks: {form.reason}"
+        return Check(
+            name=name,
+            status="warn" if known else "unknown",
+            found=found,
+            cure="NCCL 2.29.2 or newer answers RAS safely" if known else "",
+        )
+    if not enabled:
+        found = "the job has switched it off"
+        return Check(name=name, status="warn", found=found, cure="unset NCCL_RAS_ENABLE")
+    found = f"`ras: {policy}` asks in a hang, as {form}, after the first step"
+    doubt = permit(policy, library, replace(at_best, all_alive=None), RasBudget())
+    if isinstance(doubt, Missing):
+        found += f", and only while all ranks live: {doubt.reason}"
     return Check(name=name, status="ok", found=found)
 
 
@@ -190,16 +234,11 @@ def space(what: str, path: str, free_bytes: int | Missing, *, wanted_bytes: int)
     return Check(name=what, status="ok", found=found)
 
 
-def exchange(url: str | None, trouble: str | None) -> Check:
-    """Whether the place where the nodes' watchers meet can be used."""
-    name = "exchange"
-    if url is None:
-        found = "none: this node is judged alone"
-        return Check(name=name, status="ok", found=found)
-    if trouble is not None:
-        cure = "make it a directory that all nodes can write, outside the disk under suspicion"
-        return Check(name=name, status="fail", found=f"{url}: {trouble}", cure=cure)
-    return Check(name=name, status="ok", found=url)
+def exchange(url: str) -> Check:
+    """That a configured meeting place of the nodes' watchers is not used yet."""
+    found = f"{url}: not built yet, each node is judged alone"
+    cure = "unset store.exchange; run `whyhang collect` on every node (`srun --overlap`)"
+    return Check(name="exchange", status="warn", found=found, cure=cure)
 
 
 def gpus(count: int | Missing, *, has_device: bool) -> Check:

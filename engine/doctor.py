@@ -7,8 +7,6 @@ import glob
 import os
 import platform
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +15,17 @@ from typing import TypeVar
 
 from whyhang.collectors import procfs, pyspy
 from whyhang.collectors.gpu_facts import read_gpus
-from whyhang.collectors.log_files import find_log, log_age
+from whyhang.collectors.log_files import find_log, is_closed, log_age
 from whyhang.collectors.process_table import list_processes
+from whyhang.collectors.ras_client import settings_of
+from whyhang.collectors.ras_safety import Policy
 from whyhang.collectors.ras_version import detect_nccl
+from whyhang.collectors.rights import read_guarded, read_rights
 from whyhang.engine import checkup
 from whyhang.engine.checkup import Check
 from whyhang.engine.store import spool_root
+from whyhang.engine.trials import try_child, try_job
 from whyhang.schemas.config import Config
-from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 
@@ -33,40 +34,40 @@ T = TypeVar("T")
 WANTED_STORE_BYTES = 10**9
 WANTED_SPOOL_BYTES = 500 * 10**6
 PLACE_SECONDS = 3.0
-TRIAL_SECONDS = 15.0
 GPU_SECONDS = 8.0
-_CAP_SYS_PTRACE = 19
-_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 # Python's options that take no value and end no list of options.
 _FLAGS = re.compile(r"-[bBdEiIOPqRsSuvx]+|-[WX].+")
-_SLEEPER = "import sys, time; print(flush=True); time.sleep(60)"
 
 
-def examine(config: Config, log: Path | None = None) -> Iterator[Check]:
-    """All checks, one after the other; nothing is changed, and the job is only looked at."""
+def examine(config: Config, log: Path | None = None, root: int | None = None) -> Iterator[Check]:
+    """All checks, one after the other; nothing is changed, and the job is only looked at.
+
+    ``root`` is the first process of the job that is meant, where several run here.
+    """
     node = platform.node() or "localhost"
-    processes = list_processes(node=node, exclude=(os.getpid(),))
+    processes = list_processes(node=node, root=root, exclude=(os.getpid(),))
     trainers = [process for process in processes if process.kind == "trainer"]
-    yield _check_rights(trainers)
     binary = pyspy.find_pyspy()
     version = None if isinstance(binary, Missing) else pyspy.tool_name(binary)
     yield checkup.pyspy(binary, version)
-    if not isinstance(binary, Missing):
-        yield _check_reading()
+    yield from _check_stacks(trainers, has_tool=not isinstance(binary, Missing))
     yield checkup.pythons({process.pid: process.python for process in trainers})
     yield checkup.namespace(
-        [process.pid for process in trainers if _is_inner(process.pid)], hidden=_hides_pids()
+        [process.pid for process in trainers if procfs.read_inner_pid(process.pid) is not None],
+        hidden=_hides_pids(),
+        foreign_proc=Path("/proc/self").readlink() != Path(str(os.getpid())),
     )
     yield _check_log(config, log, processes)
     yield checkup.buffering({process.pid: is_unbuffered(process) for process in trainers})
-    yield _check_nccl(trainers)
+    yield from _check_nccl(trainers, config.collect.ras)
     yield _check_gpus()
     yield checkup.kernel_log(_kernel_log_trouble())
     store = Path(config.store.path)
     yield checkup.space("store", str(store), free_bytes(store), wanted_bytes=WANTED_STORE_BYTES)
     spool = spool_root()
     yield checkup.space("spool", str(spool), free_bytes(spool), wanted_bytes=WANTED_SPOOL_BYTES)
-    yield _check_exchange(config.store.exchange)
+    if config.store.exchange is not None:
+        yield checkup.exchange(config.store.exchange)
 
 
 def is_unbuffered(process: Process) -> bool | None:
@@ -119,43 +120,21 @@ def within(seconds: float, ask: Callable[[], T]) -> T | Missing | None:
     return answers[0] if answers else None
 
 
-def _check_rights(trainers: Sequence[Process]) -> Check:
-    capabilities = procfs.read_status(os.getpid()).get("CapEff")
-    capable = None if capabilities is None else bool(int(capabilities, 16) >> _CAP_SYS_PTRACE & 1)
-    owners = (procfs.read_status(p.pid).get("Uid", "").split()[:1] for p in trainers)
-    return checkup.rights(
-        capable=capable,
-        uid=os.geteuid(),
-        yama=_yama(),
-        owners={int(words[0]) for words in owners if words},
+def _check_stacks(trainers: Sequence[Process], *, has_tool: bool) -> Iterator[Check]:
+    """What the kernel allows, then what it does in fact; only the second needs py-spy."""
+    own = read_rights()
+    guarded = {process.pid: read_guarded(process.pid) for process in trainers}
+    child = try_child() if has_tool else None
+    tried = try_job(trainers) if has_tool else {}
+    yield checkup.rights(
+        own,
+        {pid: target for pid, target in guarded.items() if target is not None},
+        read=[pid for pid, failure in tried.items() if failure is None],
     )
-
-
-def _check_reading() -> Check:
-    """Read a process of our own that is no descendant of py-spy, as the job's are not."""
-    try:
-        target = subprocess.Popen(
-            [sys.executable, "-I", "-c", _SLEEPER],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, INTERNAL: "1"},
-        )
-    except OSError as error:
-        return checkup.trial(f"no process could be started: {error.strerror}", None)
-    try:
-        if target.stdout is not None:
-            target.stdout.readline()
-        started = time.monotonic()
-        result = pyspy.dump(target.pid, "nonblocking", TRIAL_SECONDS)
-        seconds = time.monotonic() - started
-    finally:
-        target.kill()
-        target.wait()
-        if target.stdout is not None:
-            target.stdout.close()
-    failure = result.threads.reason if isinstance(result.threads, Missing) else None
-    return checkup.trial(failure, seconds)
+    yield checkup.seccomp(own, child.attach if child is not None else None)
+    if child is not None:
+        yield checkup.trial(child.reading, child.attach, child.seconds)
+        yield checkup.job_stacks(tried)
 
 
 def _check_log(config: Config, named: Path | None, processes: Sequence[Process]) -> Check:
@@ -166,7 +145,8 @@ def _check_log(config: Config, named: Path | None, processes: Sequence[Process])
     if path is None:
         path = find_log(process.pid for process in processes)
     if path is None:
-        return checkup.log(None, None, has_job=bool(processes))
+        closed = any(is_closed(process.pid) for process in processes)
+        return checkup.log(None, None, has_job=bool(processes), closed=closed)
     age = log_age(path, time.time(), config.progress.preset, config.progress.pattern)
     preset = age.preset if age.last is not None else None
     return checkup.log(str(path), preset, has_job=bool(processes))
@@ -176,37 +156,23 @@ def _matches(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (it may be absolute)
 
 
-def _check_nccl(trainers: Sequence[Process]) -> Check:
+def _check_nccl(trainers: Sequence[Process], policy: Policy) -> Iterator[Check]:
     if not trainers:
-        return checkup.nccl(Missing("no process with a rank runs here"), None)
+        yield checkup.nccl(Missing("no process with a rank runs here"), None)
+        return
     found = detect_nccl(trainers[0].pid)
     if isinstance(found, Missing):
-        return checkup.nccl(found, None)
-    return checkup.nccl(found.versions, found.path)
+        yield checkup.nccl(found, None)
+    else:
+        yield checkup.nccl(found.versions, found.path)
+    environ = procfs.read_environ(trainers[0].pid) or {}
+    yield checkup.ras(policy, found, enabled=settings_of(environ).enabled)
 
 
 def _check_gpus() -> Check:
     found = read_gpus(GPU_SECONDS)
     count = found if isinstance(found, Missing) else len(found)
     return checkup.gpus(count, has_device=Path("/dev/nvidiactl").exists())
-
-
-def _check_exchange(url: str | None) -> Check:
-    if url is None or ("://" in url and not url.startswith("file://")):
-        return checkup.exchange(url, None)
-    found = free_bytes(Path(url.removeprefix("file://")))
-    return checkup.exchange(url, found.reason if isinstance(found, Missing) else None)
-
-
-def _yama() -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        return int(_YAMA.read_text())
-    return None
-
-
-def _is_inner(pid: int) -> bool:
-    """Whether a process has a number of its own in a namespace below ours."""
-    return len(procfs.read_status(pid).get("NSpid", "").split()) > 1
 
 
 def _hides_pids() -> bool:

@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``doctor``."""
     add_rules_option(parser)
     parser.add_argument("--log", type=Path, help="a log to try the presets on")
+    parser.add_argument("--pid", type=int, help="the job below this process (default: all ranks)")
     parser.add_argument("--json", action="store_true", help="print the checks as JSON")
 
 
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     if options.log is not None and not options.log.is_file():
         raise UsageError(f"no such log file: {options.log}")
     checks = []
-    for check in examine(read_rules(options, lenient=True).config, options.log):
+    for check in examine(read_rules(options, lenient=True).config, options.log, options.pid):
         checks.append(check)
         if not options.json:
             print(f"{_WORDS[check.status]}  {check.name}: {check.found}", flush=True)

@@ -17,8 +17,9 @@ from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 
 NAMES = {
-    "ptrace rights", "py-spy", "reading a stack", "Python of the job", "PID namespace",
-    "training log", "buffering", "NCCL", "GPUs", "kernel log", "store", "spool", "exchange",
+    "ptrace rights", "seccomp", "py-spy", "reading a stack", "stacks of the job",
+    "Python of the job", "PID namespace", "training log", "buffering", "NCCL", "GPUs",
+    "kernel log", "store", "spool",
 }  # fmt: skip
 
 
