@@ -24,7 +24,7 @@ from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
 from whyhang.schemas.environment import MARKER
 from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
 
-_KERNEL_THREADS = 2  # pid of kthreadd, parent of all of them
+_KERNEL_THREADS = 2  # pid of kthreadd, parent of all of them; in a container, of anybody
 
 
 def list_processes(
@@ -88,11 +88,13 @@ def read_identities(*, tree: int | None = None) -> Mapping[int, Identity]:
     Python is told by its name alone.
     """
     stats = {pid: stat for pid in procfs.list_pids() if (stat := procfs.read_stat(pid)) is not None}
+    second = stats.get(_KERNEL_THREADS)
+    kernel = second.pid if second is not None and second.name == "kthreadd" else None
     in_tree = _below({tree}, {pid: stat.ppid for pid, stat in stats.items()}) if tree else set()
     return {
         pid: _read_identity(stat, whole=tree is not None, look_inside=pid in in_tree)
         for pid, stat in stats.items()
-        if stat.ppid != _KERNEL_THREADS and pid != _KERNEL_THREADS
+        if kernel is None or kernel not in (pid, stat.ppid)
     }
 
 
