@@ -117,7 +117,7 @@ def _add_native(reading: _Reading, config: CollectConfig, budget: _Budget) -> Pr
     left = budget.left()
     if left < _LEAST_SECONDS:
         return _noted(process, budget.unreached())
-    hazard = procfs.dump_hazard(process.pid) or _foreign(process)
+    hazard = _foreign(process) or procfs.dump_hazard(process.pid)
     if hazard is not None:
         return _noted(process, hazard)
     result = dump(process.pid, "native", min(config.timeout, left))

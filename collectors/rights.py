@@ -78,8 +78,9 @@ def obstacle(rights: Rights, guarded: Guarded) -> str | None:
     if rights.capable or rights.capabilities is None:
         return None
     lack = "without CAP_SYS_PTRACE"
-    if guarded.owners - {rights.uid}:
-        return f"it runs as user {max(guarded.owners)}, whyhang as user {rights.uid} {lack}"
+    others = guarded.owners - {rights.uid}
+    if others:
+        return f"it runs as user {max(others)}, whyhang as user {rights.uid} {lack}"
     if guarded.capabilities & ~rights.capabilities:
         return f"it has capabilities that whyhang has not, and whyhang runs {lack}"
     if not guarded.dumpable:

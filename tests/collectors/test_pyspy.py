@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from whyhang.collectors import procfs, pyspy
-from whyhang.collectors.pyspy_failures import detail, explain
 from whyhang.collectors.rights import read_rights
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import DumpMode
@@ -24,62 +23,6 @@ needs_ptrace = pytest.mark.skipif(
     read_rights().yama > 0 and not read_rights().capable,
     reason="Yama forbids reading other processes",
 )
-EXE_NAME = "Error: Failed to get process executable name. Check that the process is running.\n\n"
-SUSPEND = "Error: Failed to get stack traces\n\nCaused by:\n    0: Failed to suspend process\n"
-
-
-@pytest.mark.parametrize(
-    ("stderr", "state", "exists", "kind", "words", "retry"),
-    [
-        ("Permission Denied: Try running again with elevated permissions by going 'sudo …'", "S",
-         True, "permission", "py-spy: permission denied", False),
-        (EXE_NAME + "Caused by:\n 0: Permission denied (os error 13)", "S", True, "permission",
-         "denied", False),
-        (EXE_NAME + "Caused by:\n 0: No such file or directory (os error 2)", None, False, "gone",
-         "ended", False),
-        (EXE_NAME + "Caused by:\n 0: No such file or directory (os error 2)", "Z", True, "zombie",
-         "zombie", False),
-        ("Error: Failed to open process\nReason: No such file or directory (os error 2)", "S",
-         True, "namespace", "not visible", False),
-        (SUSPEND + "    1: EPERM: Operation not permitted", "S", True, "traced", "traced", True),
-        (SUSPEND + " 1: unexpected waitpid result PtraceEvent(Pid(7), SIGSTOP, 128) to 7", "T",
-         True, "stopped", "stopped", False),
-        (SUSPEND + "    1: ESRCH: No such process", "S", True, "torn", "thread", True),
-        ("Error: Failed to find python version from target process", "S", True, "not_python",
-         "no Python", True),
-        ("Error: Unsupported version of Python: 3.99.0", "S", True, "unsupported", "newer",
-         False),
-        ("Error: Failed to find _PyRuntime address from symbols", "S", True, "namespace",
-         "stripped", False),
-        ("Error: Failed to merge native and python frames (Have 3 native and 4 python)", "S",
-         True, "unwind", "merged", True),
-        ("Error: UNW_EBADREG: bad register number", "S", True, "unwind", "unwind", False),
-        ("Error: Failed to copy PyFrameObject\nReason: Bad address (os error 14)", "S", True,
-         "torn", "memory", True),
-        ("Error: Operation not permitted (os error 1)", "S", True, "seccomp", "memory is",
-         False),
-        ("Error: something new\n\nStack backtrace:\n 0: x", "S", True, "other",
-         "py-spy: Error: something new", False),
-        ("", "S", True, "other", "without a word", False),
-    ],
-)  # fmt: skip
-def test_each_failure_has_its_meaning(
-    stderr: str, state: str | None, exists: bool, kind: UnreadKind, words: str, retry: bool
-) -> None:
-    """Headline, cause and the state of the process decide together."""
-    failure = explain(stderr, state=state, exists=exists)
-    assert failure.kind == kind
-    assert words in failure.reason
-    assert failure.reason.startswith("py-spy: ")
-    assert (failure.retry_after_seconds is not None) is retry
-
-
-def test_the_backtrace_is_dropped() -> None:
-    """What py-spy said is one short line."""
-    assert detail("Error: a\n\nCaused by:\n  b\n\nStack backtrace:\n  c") == (
-        "Error: a / Caused by: / b"
-    )
-    assert len(detail("x" * 5000)) < 1000
 
 
 def test_py_spys_environment() -> None:
