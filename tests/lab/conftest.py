@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 
 import pytest
 
 from tests.lab.harness import Outcome
-from tests.lab.machine import why_not_frozen
+from tests.lab.machine import why_not
 from tests.lab.scenarios import SCENARIOS
 from tests.lab.stage import Stage
 
@@ -18,8 +17,6 @@ def stage(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     """The stage, with the scenarios of all selected tests announced."""
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("PyTorch is not installed")
     stage = Stage(tmp_path_factory.mktemp("lab"), SCENARIOS)
     try:
         stage.announce(_wanted(request.session.items))
@@ -31,14 +28,10 @@ def stage(
 @pytest.fixture
 def played(request: pytest.FixtureRequest, stage: Stage) -> Outcome:
     """What came of the scenario that the test names as its parameter."""
-    reason = _why_not(request.param)
+    reason = why_not(SCENARIOS[request.param].needs)
     if reason:
         pytest.skip(reason)
     return stage.outcome(request.param)
-
-
-def _why_not(name: str) -> str | None:
-    return why_not_frozen() if SCENARIOS[name].act == "freeze" else None
 
 
 def _wanted(items: list[pytest.Item]) -> Iterator[str]:
@@ -46,5 +39,5 @@ def _wanted(items: list[pytest.Item]) -> Iterator[str]:
     for item in items:
         call = getattr(item, "callspec", None)
         name = None if call is None else call.params.get("played")
-        if name in SCENARIOS and _why_not(name) is None:
+        if name in SCENARIOS and why_not(SCENARIOS[name].needs) is None:
             yield name

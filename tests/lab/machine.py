@@ -1,4 +1,4 @@
-"""What the lab does to the machine and how it undoes it: processes, a file system to freeze."""
+"""What the lab needs of the machine, and how it finds, inspects and ends its processes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
+Need = Literal["freeze", "fuse", "compiler"]
 # The variable by which all processes of a scenario are found again.
 TOKEN = "WHYHANG_LAB"
 GONE_SECONDS = 20.0
+STOPPED = frozenset("Tt")
 
 
 class StillThere(Exception):
     """Something that the lab started cannot be got rid of."""
 
 
-def why_not_frozen() -> str | None:
-    """Why no file system can be frozen here; None if one can."""
+def why_not(needs: Iterable[Need]) -> str | None:
+    """Why a scenario with these needs cannot be played here; None if it can."""
+    if find_spec("torch") is None:
+        return "PyTorch is not installed"
+    checks = {"freeze": _why_not_frozen, "fuse": _why_no_fuse, "compiler": _why_no_compiler}
+    return next(filter(None, (checks[need]() for need in needs)), None)
+
+
+def _why_not_frozen() -> str | None:
     if os.geteuid() != 0:
         return "mounting and freezing a file system needs root"
     missing = [tool for tool in ("fsfreeze", "mkfs.ext4", "mount") if shutil.which(tool) is None]
@@ -32,28 +42,19 @@ def why_not_frozen() -> str | None:
     return None
 
 
-@contextlib.contextmanager
-def mounted_ext4(directory: Path) -> Iterator[Path]:
-    """A small file system of its own on a loop device, unmounted at the end."""
-    image, mount = directory / "disk.img", directory / "disk"
-    mount.mkdir()
-    with image.open("wb") as file:
-        file.truncate(64 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
-    # The loop device goes with the mount.
-    subprocess.run(["mount", "-o", "loop", str(image), str(mount)], check=True)
+def _why_no_fuse() -> str | None:
+    if os.geteuid() != 0:
+        return "mounting a FUSE file system needs root"
     try:
-        yield mount
-    finally:
-        done = subprocess.run(["umount", str(mount)], capture_output=True)
-        if done.returncode != 0:
-            subprocess.run(["umount", "--lazy", str(mount)], check=True)
-        image.unlink()
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+    except OSError as error:
+        return f"/dev/fuse: {error.strerror}"
+    return None
 
 
-def thaw(mount: Path) -> None:
-    """Let writes to the file system go on; nothing happens where it is not frozen."""
-    subprocess.run(["fsfreeze", "--unfreeze", str(mount)], capture_output=True)
+def _why_no_compiler() -> str | None:
+    missing = [tool for tool in ("gcc", "g++") if shutil.which(tool) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
 
 
 def processes_of(token: str) -> list[int]:
@@ -78,7 +79,7 @@ def end_processes(token: str) -> None:
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.2)
+        time.sleep(0.1)
 
 
 def children(pid: int) -> list[int]:
@@ -88,8 +89,32 @@ def children(pid: int) -> list[int]:
     return []
 
 
+def descendants(pid: int) -> Iterator[int]:
+    """A process and all below it."""
+    yield pid
+    for child in children(pid):
+        yield from descendants(child)
+
+
 def state(pid: int) -> str:
     """The kernel's letter for a process; empty where it has gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return ""
+
+
+def states(pids: Iterable[int]) -> dict[int, str]:
+    """The kernel's letters for these processes."""
+    return {pid: state(pid) for pid in pids}
+
+
+def harm(before: Mapping[int, str]) -> tuple[str, ...]:
+    """Which of these processes have ended or stand still that did not, as people read it."""
+    found = []
+    for pid, was in before.items():
+        now = state(pid)
+        if now in ("", "Z") and was not in ("", "Z"):
+            found.append(f"process {pid} has ended")
+        elif now in STOPPED and was not in STOPPED:
+            found.append(f"process {pid} was left stopped ({now})")
+    return tuple(found)

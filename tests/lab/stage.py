@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.lab.harness import Outcome, Play, Scenario
+from tests.lab.harness import Outcome, Play
+from tests.lab.scenarios import Scenario
 
 
 @dataclass(slots=True)
