@@ -28,10 +28,11 @@ _VOCABULARY = re.compile(
 )
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _OPTION = re.compile(r"(-{1,2}|\+{0,2})([A-Za-z][\w.\-]*)")
+# A name is tried from its beginning only: in a word of 16 kB, from each letter would take seconds.
 _NAMED_VALUE = re.compile(
-    r"""(?P<name>[A-Za-z][\w.\-]*)(?P<sign>["']?\s*[=:]\s*)(?P<value>"[^"]*"|'[^']*'|[^\s"',;&|}]+)"""
+    r"""(?P<name>(?<![\w.\-])(?=[\d.\-_]*[^\W\d_])[\w.\-]+)(?P<sign>["']?\s*[=:]\s*)(?P<value>"[^"]*"|'[^']*'|[^\s"',;&|}]+)"""
 )
-_URL_LOGIN = re.compile(r"\b([a-zA-Z][a-zA-Z0-9+.\-]*://)[^\s/@]+@")
+_URL_LOGIN = re.compile(r"\b([a-zA-Z][a-zA-Z0-9+.\-]{0,40}://)[^\s/@]+@")
 _URL_SECRET = re.compile(
     r"([?&](?:sig|signature|x-amz-signature|x-amz-credential|x-amz-security-token|x-goog-signature"
     r"|token|access_token|key|api_key|password)=)[^&\s'\"]+",

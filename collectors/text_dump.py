@@ -58,6 +58,8 @@ def parse_text_dump(text: str) -> tuple[ProcessBlock, ...]:
         if stream is None:
             stream = streams[key] = _Stream(blocks)
         stream.feed(line)
+    for stream in streams.values():
+        stream.end()
     return tuple(block.build() for block in blocks if block.is_worth)
 
 
@@ -95,6 +97,11 @@ class _Stream:
         if not self._head(line) and not self._body(line):
             self._noise(line)
         self._after_blank = False
+
+    def end(self) -> None:
+        """The paste ends here: a frame that was cut in two has outer ones that are lost."""
+        if self._half is not None and self._thread is not None:
+            self._thread.truncated = True
 
     def _blank(self) -> None:
         self._after_blank = True

@@ -169,13 +169,13 @@ def labels_in(text: str) -> tuple[tuple[str, int], ...]:
 
 def parse_ranks(text: str) -> RankSet | None:
     """``0,3,5,7``, ``3..7``, ``0-2`` or ``0 and 4`` as a set; None where it is no such list."""
-    ranks: set[int] = set()
+    bits = 0
     for first, last in _RUN.findall(text):
         low, high = int(first), int(last or first)
-        if not low <= high <= MAX_RANK or high - low + len(ranks) >= MAX_LISTED:
+        if not low <= high <= MAX_RANK or high - low + bits.bit_count() >= MAX_LISTED:
             return None
-        ranks.update(range(low, high + 1))
-    return RankSet(ranks) if ranks else None
+        bits |= ((1 << (high - low + 1)) - 1) << low
+    return RankSet.from_bits(bits) if bits else None
 
 
 def _ranked(match: re.Match[str]) -> Header | None:

@@ -7,6 +7,7 @@ processes come interleaved, so each line carries the key of its stream.
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,6 +18,8 @@ MAX_LINE = 16 * 1024
 _TAB = 4
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+# Docker's own log files: one JSON object a line.
+_DOCKER = re.compile(r"^\{\"log\":\".*\}\r?$", re.MULTILINE)
 _BREAKS = re.compile(r"\r\n|\r|\n")
 _QUOTES = re.compile(r"(?: {0,3}> ?)+(?!>)")
 # Typographic quotes, blanks that are none, and marks without a width: what web pages make of text.
@@ -75,6 +78,8 @@ class Line(NamedTuple):
 
 def clean_lines(text: str) -> Iterator[Line]:
     """The lines of a paste; blank lines and the fences of code blocks come as empty ones."""
+    if '{"log":"' in text:
+        text = _DOCKER.sub(_unwrap, text)
     text = _ESCAPES.sub("", text).translate(_TYPOGRAPHY)
     if "&lt;" in text or "&quot;" in text:
         text = html.unescape(text)
@@ -89,6 +94,14 @@ def clean_lines(text: str) -> Iterator[Line]:
 
 
 _BLANK = Line("", 0)
+
+
+def _unwrap(match: re.Match[str]) -> str:
+    try:
+        line = json.loads(match[0]).get("log")
+    except (ValueError, RecursionError):
+        return match[0]
+    return line.rstrip("\n") if isinstance(line, str) else match[0]
 
 
 def _clean(raw: str) -> Line:

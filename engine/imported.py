@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from whyhang.collectors.kinds import Identity, kind_of, number_workers, refine_kind
@@ -13,13 +14,14 @@ from whyhang.collectors.masking import shorten_homes
 from whyhang.collectors.text_dump import parse_text_dump
 from whyhang.collectors.text_dump_blocks import ProcessBlock
 from whyhang.collectors.text_dump_headers import node_of_file
+from whyhang.engine.dump_names import node_in, ranks_of
 from whyhang.engine.store import INDEX
 from whyhang.schemas.codec import StackReader
 from whyhang.schemas.errors import FormatError, UsageError
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, Process
-from whyhang.schemas.rankset import MAX_RANK, RankSet
+from whyhang.schemas.rankset import RankSet
 
 NODE = "imported"
 SUFFIXES = (".json", ".txt", ".out", ".log", ".dump", ".stack", ".pyspy", ".md")
@@ -29,14 +31,6 @@ MAX_FILE_BYTES = 256 << 20
 MAX_PROCESSES = 200_000
 # Where a dump tells no pid: beyond all that a kernel gives.
 NO_PID = 1 << 32
-# No rank has more digits than this; an int() of thousands of them raises.
-_NUMBER = r"(\d{1,18})"
-_FLAGS = re.IGNORECASE | re.ASCII
-_RANK_IN_NAME = (
-    re.compile(rf"rank[-_.]?{_NUMBER}", _FLAGS),
-    re.compile(rf"gpu[-_.]?{_NUMBER}(?!.*gpu)", _FLAGS),
-    re.compile(rf"{_NUMBER}\D*\Z", _FLAGS),
-)
 # `trace-gpu31.out` holds a node's dumps, `gpu3.json` one rank's.
 _NODE_FILE = re.compile(r"(?:trace|stacks?|dump|py-?spy)[-_.](?!rank|gpu[-_.]?\d\b|\d+\b)", re.I)
 
@@ -48,7 +42,7 @@ class _Found:
     block: ProcessBlock
     rank: int | None
     node: str
-    order: int
+    file: str
 
 
 def read_dumps(path: Path) -> Incident:
@@ -59,9 +53,12 @@ def read_dumps(path: Path) -> Incident:
     order, and ``sources`` says so. Raises UsageError where there is no dump.
     """
     problems: list[str] = []
-    alone = path.is_file()
     reader = StackReader()
-    found = [one for file in _files(path) for one in _read_file(file, reader, problems, alone)]
+    files = _files(path)
+    # The name of a single pasted file is whatever its owner called it.
+    ranks = {} if path.is_file() and "rank" not in path.stem.lower() else ranks_of(files)
+    every = (one for file in files for one in _read_file(file, ranks.get(file), reader, problems))
+    found = list(islice(every, MAX_PROCESSES))
     problems += reader.ignored
     if not found:
         why = f" ({problems[0]})" if problems else ""
@@ -70,8 +67,8 @@ def read_dumps(path: Path) -> Incident:
             hint="expected incident.json, or what `py-spy dump` prints, as text or JSON, in files "
             "such as rank3.json or 3.txt",
         )
-    processes, numbered = _settle(found)
-    said = list(problems[:5])
+    processes, numbered = _settle(found, problems)
+    said = problems[:5] + [f"and {len(problems) - 5} more"] * (len(problems) > 5)
     if numbered:
         said.append("the dumps name no ranks: the processes were numbered in their order")
     return Incident(
@@ -85,15 +82,6 @@ def read_dumps(path: Path) -> Incident:
             "log": Source(ok=False, reason="plain dumps come without a log"),
         },
     )
-
-
-def rank_in(stem: str) -> int | None:
-    """The rank that a file name carries: after ``rank``, after ``gpu``, else its last number."""
-    for pattern in _RANK_IN_NAME:
-        match = pattern.search(stem)
-        if match is not None and int(match[1]) <= MAX_RANK:
-            return int(match[1])
-    return None
 
 
 def _files(path: Path) -> list[Path]:
@@ -110,7 +98,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read_file(
-    path: Path, reader: StackReader, problems: list[str], alone: bool
+    path: Path, named: int | None, reader: StackReader, problems: list[str]
 ) -> Iterator[_Found]:
     try:
         with path.open("rb") as file:
@@ -127,22 +115,24 @@ def _read_file(
         problems.append(f"{path.name}: no stack in it")
         return
     whole_node = _NODE_FILE.match(path.stem) is not None
-    # The name of a single pasted file is whatever its owner called it.
-    rank = None if whole_node or (alone and "rank" not in path.stem.lower()) else rank_in(path.stem)
-    node = node_of_file(path.name) if whole_node else NODE
-    for order, block in enumerate(blocks):
+    rank = None if whole_node else named
+    node = node_of_file(path.name) if whole_node else node_in(path.stem) or NODE
+    for block in blocks:
         ranks: Sequence[int | None] = tuple(block.ranks) or (None,) * max(1, block.count)
         for own in ranks:
             yield _Found(
                 block=block,
                 rank=rank if own is None else own,
                 node=block.node or node,
-                order=order,
+                file=path.name,
             )
 
 
 def _blocks(data: bytes, reader: StackReader) -> tuple[ProcessBlock, ...]:
     """The processes of a file: what ``py-spy dump --json`` prints, else text. FormatError."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as PowerShell's `>` writes
+        data = data.decode("utf-16", "replace").encode("utf-8", "replace")
+    data = data.removeprefix(codecs.BOM_UTF8)
     start = data[:4096].lstrip()
     if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]"):
         threads = reader.threads(shorten_homes(data.decode("utf-8", "replace")).encode())
@@ -151,19 +141,18 @@ def _blocks(data: bytes, reader: StackReader) -> tuple[ProcessBlock, ...]:
     return parse_text_dump(data.decode("utf-8", "replace"))
 
 
-def _settle(found: Iterable[_Found]) -> tuple[tuple[Process, ...], bool]:
+def _settle(found: Sequence[_Found], problems: list[str]) -> tuple[tuple[Process, ...], bool]:
     """The processes with ranks and kinds; whether the ranks had to be made up."""
-    listed = list(found)[:MAX_PROCESSES]
     fresh = count(NO_PID)
     seen: set[tuple[str, int]] = set()
     processes: list[Process] = []
-    for one in listed:
+    for one in found:
         pid = one.block.pid
         if pid is None or (one.node, pid) in seen:
             pid = next(fresh)
         seen.add((one.node, pid))
         processes.append(_process(one, pid))
-    processes = list(_one_trainer_each(processes))
+    processes = list(_one_trainer_each(processes, [one.file for one in found], problems))
     numbered = False
     if all(process.rank is None for process in processes):
         ranks = iter(range(len(processes)))
@@ -209,15 +198,23 @@ def _process(found: _Found, pid: int) -> Process:
     return replace(process, kind=refine_kind(process))
 
 
-def _one_trainer_each(processes: Iterable[Process]) -> Iterator[Process]:
-    """Of several trainers of one rank (a file with its children) the first is it."""
-    taken: set[int] = set()
-    for process in processes:
+def _one_trainer_each(
+    processes: Iterable[Process], files: Iterable[str], problems: list[str]
+) -> Iterator[Process]:
+    """Of several trainers of one rank (a file with its children) the first is it.
+
+    Where another file claims the rank as well, that is told.
+    """
+    taken: dict[int, str] = {}
+    for process, file in zip(processes, files, strict=True):
         if process.kind == "trainer" and process.rank is not None:
             if process.rank in taken:
+                if file != taken[process.rank]:
+                    told = f"{file}: rank {process.rank} was read from {taken[process.rank]}"
+                    problems.append(told)
                 yield replace(process, kind="other")
                 continue
-            taken.add(process.rank)
+            taken[process.rank] = file
         yield process
 
 

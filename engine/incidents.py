@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar, cast
 
 from whyhang.collectors.log_events import find_events
 from whyhang.engine.comm_files import read_flight_dumps, read_ras_replies
@@ -27,6 +28,8 @@ from whyhang.schemas.rankset import NOBODY, RankSet
 T = TypeVar("T")
 
 LOG_TAIL_BYTES = 1 << 20
+# A few kB may unpack to more than a machine can hold.
+MOST_BYTES = 2 << 30
 SAMPLE_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
@@ -173,21 +176,33 @@ def _read_lines(path: Path, decode: Callable[[bytes], T], problems: list[str]) -
 
 
 def _read(path: Path) -> bytes:
+    with _open(path) as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise FormatError(f"holds more than {MOST_BYTES >> 20} MiB")
+    return data
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    """The file as it was before it was compressed."""
     if path.suffix == ".gz":
-        return gzip.decompress(path.read_bytes())
-    if path.suffix == ".zst":
-        return _read_zstd(path)
-    return path.read_bytes()
-
-
-def _read_zstd(path: Path) -> bytes:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise FormatError("compressed with zstd: pip install zstandard to read it") from error
-    with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        data: bytes = stream.read()
-        return data
+        with gzip.open(path) as unpacked:
+            yield cast("IO[bytes]", unpacked)
+        return
+    with path.open("rb") as file:
+        if path.suffix != ".zst":
+            yield file
+            return
+        try:
+            import zstandard
+        except ImportError as error:
+            raise FormatError("compressed with zstd: pip install zstandard to read it") from error
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(file) as stream:
+                yield stream
+        except zstandard.ZstdError as error:
+            raise FormatError(f"no archive of zstd: {error}") from error
 
 
 def _log_excerpt(folder: Path, problems: list[str]) -> Iterator[str]:

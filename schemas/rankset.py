@@ -9,7 +9,7 @@ _RUN = re.compile(r"(\d+)(?:-(\d+))?\Z")
 _ONES = re.compile("1+")
 
 # A typing error such as `0-99999999999` must not ask for gigabytes of bitmap.
-MAX_RANK = 10_000_000
+MAX_RANK = 1_000_000
 
 
 class RankSet:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from whyhang.engine.imported import rank_in, read_dumps
+from whyhang.engine import imported
+from whyhang.engine.dump_names import node_in, rank_in, ranks_of
+from whyhang.engine.imported import read_dumps
 from whyhang.engine.incidents import read_evidence
 from whyhang.schemas.errors import UsageError
 from whyhang.schemas.incident import Incident
@@ -49,6 +51,9 @@ def processes(incident: Incident) -> tuple[Process, ...]:
         ("worker-0-gpu-3", 3),
         ("dump_12", 12),
         ("node2.rank-07", 7),
+        ("node1_rank3", 3),
+        ("py-spy-12", 12),
+        ("rank3_local_rank1", 3),
         ("stacks", None),
         ("rank" + "9" * 30, None),
     ],
@@ -169,3 +174,52 @@ def test_json_that_is_no_dump_costs_that_file(tmp_path: Path) -> None:
     incident = read_dumps(tmp_path)
     assert [p.rank for p in processes(incident)] == [1]
     assert "rank0.json" in (incident.sources["stacks"].reason or "")
+
+
+def test_machines_and_their_gpus_are_counted_through() -> None:
+    """GPU 1 of machine 1 is no rank 1 where machine 0 has a GPU 1 as well."""
+    names = [Path(f"worker-{worker}-gpu-{gpu}.json") for worker in (0, 1) for gpu in (0, 1, 2)]
+    assert list(ranks_of(names).values()) == [0, 1, 2, 3, 4, 5]
+    assert list(ranks_of(names[3:]).values()) == [0, 1, 2]
+    assert (
+        list(ranks_of([Path("node0_local_rank1.txt"), Path("node1_local_rank1.txt")]).values())[1]
+        == 3
+    )
+    assert node_in("node1_rank3") == "node1"
+    assert node_in("rank3") is None
+
+
+def test_two_files_of_one_rank_and_junk_are_told(tmp_path: Path) -> None:
+    """The first file of a rank counts; the second, and what is no dump, stand in the sources."""
+    for name in ("rank3.txt", "rank3-again.txt", "rank4.txt"):
+        (tmp_path / name).write_text(TEXT.format(pid=5, frame=WAIT))
+    (tmp_path / "rank5.log").write_bytes(b"\x00\xff\x7fELF" * 100)
+    (tmp_path / "rank6.txt").write_text("")
+    incident = read_dumps(tmp_path)
+    assert [p.rank for p in processes(incident) if p.kind == "trainer"] == [3, 4]
+    told = incident.sources["stacks"].reason or ""
+    assert "rank3.txt: rank 3 was read from rank3-again.txt" in told
+    assert "rank5.log" in told and "rank6.txt" in told
+
+
+def test_files_of_a_machine_carry_its_name(tmp_path: Path) -> None:
+    """`node1_rank3.txt` tells both."""
+    (tmp_path / "node1_rank3.txt").write_text(TEXT.format(pid=5, frame=WAIT))
+    assert [(n.name, str(n.ranks)) for n in read_dumps(tmp_path).nodes] == [("node1", "3")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_files_with_a_byte_order_mark_are_read(encoding: str, tmp_path: Path) -> None:
+    """As editors and shells of other systems write them."""
+    (tmp_path / "rank0.txt").write_bytes(TEXT.format(pid=5, frame=WAIT).encode(encoding))
+    (tmp_path / "rank1.json").write_bytes(JSON.encode(encoding))
+    assert [p.rank for p in processes(read_dumps(tmp_path))] == [0, 1]
+
+
+def test_more_processes_than_a_job_has_are_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heading of many ranks, many times over, does not fill the memory."""
+    monkeypatch.setattr(imported, "MAX_PROCESSES", 500)
+    (tmp_path / "rank.txt").write_text(f"ranks 0-300:\n    {WAIT}\n\n" * 400)
+    assert len(processes(read_dumps(tmp_path))) == 500

@@ -1,0 +1,203 @@
+"""Pastes as they come from tickets: torn, wrapped by other programs, of other tools."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.collectors.test_text_dump import sketch
+from whyhang.collectors.text_dump import parse_text_dump
+
+HEAD = (
+    "Process {0}: python a.py\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
+    'Thread {0} (idle): "MainThread"\n'
+)
+WILD: dict[str, tuple[str, list[list[str]]]] = {
+    "gdb: thread apply all py-bt": (
+        """
+        Thread 3 (Thread 0x7f2a (LWP 1203) "python3"):
+        Unable to locate python frame
+
+        Thread 2 (Thread 0x7f1a (LWP 1202) "pt_data_pin"):
+        Traceback (most recent call first):
+          File "/usr/lib/python3.11/selectors.py", line 415, in select
+            fd_event_list = self._selector.poll(timeout)
+          File "/usr/lib/python3.11/threading.py", line 975, in run
+
+        Thread 1 (Thread 0x7f0a (LWP 1201) "python3"):
+        Traceback (most recent call first):
+          <built-in method read of _io.BufferedReader object at remote 0x7f>
+          File "/data/train.py", line 7, in read_shard
+            f.read()
+          File "/data/train.py", line 70, in <module>
+            main()
+        """,
+        [
+            [
+                "pid=None",
+                "None/1203 ??: ",
+                "None/1202 ??: select@/usr/lib/python3.11/selectors.py:415"
+                " < run@/usr/lib/python3.11/threading.py:975",
+                "MainThread/1201 ??: read_shard@/data/train.py:7 < <module>@/data/train.py:70",
+            ]
+        ],
+    ),
+    "gdb: py-bt of an old Python": (
+        """
+        (gdb) py-bt
+        #4 Frame 0x7f3c3c0, for file /app/train.py, line 12, in load (path='/x')
+            time.sleep(1)
+        #9 Frame 0x7f3c3c1, for file /app/train.py, line 30, in <module> ()
+        """,
+        [["pid=None", "MainThread/None ??: load@/app/train.py:12 < <module>@/app/train.py:30"]],
+    ),
+    "faulthandler: frames left out, and a thread without any": (
+        """
+        Timeout (0:10:00)!
+        Thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 3 in inner
+          ...
+        Current thread 0x00007f57caf71741 (most recent call first):
+          <no Python frame>
+        """,
+        [["pid=None", "None/None ?? …: inner@/app/a.py:3", "None/None ??: "]],
+    ),
+    "faulthandler: extension modules between two threads": (
+        """
+        Fatal Python error: Aborted
+
+        Current thread 0x00007f57 (most recent call first):
+          File "/app/a.py", line 3 in inner
+          File "/app/a.py", line 9 in <module>
+
+        Extension modules: numpy.core._multiarray_umath, torch._C (total: 20)
+        Thread 0x00007f58 (most recent call first):
+          File "/usr/lib/python3.11/threading.py", line 324 in wait
+        """,
+        [
+            [
+                "pid=None",
+                "MainThread/None ??: inner@/app/a.py:3 < <module>@/app/a.py:9",
+                "None/None ??: wait@/usr/lib/python3.11/threading.py:324",
+            ]
+        ],
+    ),
+    "pystack: native frames and values": (
+        """
+        Traceback for thread 2175 (python3.12) [Has the GIL] (most recent call last):
+            (C) File "???", line 0, in _start (/usr/bin/python3.12)
+            (Python) File "/app/a.py", line 9, in <module>
+                main()
+            (Python) File "/app/a.py", line 3, in inner
+                Arguments:
+                  token: "hunter2"
+                x()
+            (C) File "./nptl/futex-internal.c", line 57, in __futex_abstimed_wait (/lib/libc.so.6)
+        """,
+        [
+            [
+                "pid=None",
+                "MainThread/2175 ?+: !__futex_abstimed_wait@./nptl/futex-internal.c:57"
+                " < inner@/app/a.py:3 < <module>@/app/a.py:9 < !_start@???:0",
+            ]
+        ],
+    ),
+    "the end is torn off": (
+        HEAD.format(9) + "    wait (threading.py:324)\n    _try_get_data (torch/utils/da",
+        [["pid=9", "MainThread/9 -? …: wait@threading.py:324"]],
+    ),
+    "the beginning is torn off": (
+        "load.py:1291)\n    __next__ (torch/utils/data/dataloader.py:725)\n"
+        "    train (train.py:40)\n"
+        'Thread 12 (idle): "Thread-1"\n    wait (threading.py:324)\n',
+        [
+            [
+                "pid=None",
+                "None/None ??: __next__@torch/utils/data/dataloader.py:725 < train@train.py:40",
+                "Thread-1/12 -?: wait@threading.py:324",
+            ]
+        ],
+    ),
+    "Ray: two workers of two machines": (
+        """
+        (Worker pid=123) Thread 123 (idle): "MainThread"
+        (Worker pid=124, ip=10.0.0.1) Thread 124 (idle): "MainThread"
+        (Worker pid=123)     a (a.py:1)
+        (Worker pid=124, ip=10.0.0.1)     b (a.py:2)
+        """,
+        [
+            ["pid=123", "MainThread/123 -?: a@a.py:1"],
+            ["pid=124", "MainThread/124 -?: b@a.py:2"],
+        ],
+    ),
+    "vLLM: prefixes with parallel ranks": (
+        """
+        (EngineCore_DP0 pid=77) Thread 77 (idle): "MainThread"
+        (EngineCore_DP0 pid=77)     a (a.py:1)
+        (Worker_TP1 pid=78) Thread 78 (idle): "MainThread"
+        (Worker_TP1 pid=78)     b (a.py:2)
+        """,
+        [["pid=77", "MainThread/77 -?: a@a.py:1"], ["pid=78", "MainThread/78 -?: b@a.py:2"]],
+    ),
+    "a mark at the beginning and Windows line ends": (
+        '\ufeffThread 9 (idle): "MainThread"\r\n    a (a.py:1)\r\n',
+        [["pid=None", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "HTML, quoted": (
+        "&gt; Thread 9 (idle): &quot;MainThread&quot;\n&gt;     &lt;module&gt; (a.py:1)\n",
+        [["pid=None", "MainThread/9 -?: <module>@a.py:1"]],
+    ),
+    "Docker's own log file": (
+        '{"log":"Thread 9 (idle): \\"MainThread\\"\\n","stream":"stdout"}\n'
+        '{"log":"    a (a.py:1)\\n","stream":"stdout"}\n{"log":3}\n{"log":"torn}\n',
+        [["pid=None", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "paths with blanks and backslashes": (
+        'Thread 9 (idle): "MainThread"\n    f (C:\\Users\\ada\\train.py:3)\n'
+        "    <module> (C:\\x y\\main.py:9)\n",
+        [["pid=None", r"MainThread/9 -?: f@C:\Users\ada\train.py:3 < <module>@C:\x y\main.py:9"]],
+    ),
+    "tail's headings of several files": (
+        """
+        ==> pod-0.log <==
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        ==> pod-1.log <==
+        Thread 9 (idle): "MainThread"
+            b (a.py:1)
+        """,
+        [
+            ["pid=None node=pod-0", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None node=pod-1", "MainThread/9 -?: b@a.py:1"],
+        ],
+    ),
+    "a shell's trace of a loop over pids": (
+        f"+ py-spy dump --pid 9\n{HEAD.format(9)}    a (a.py:1)\n+ py-spy dump --pid 10\n"
+        "Error: Failed to find python version from target process\n+ py-spy dump --pid 11\n"
+        f"{HEAD.format(11)}    b (a.py:2)\n",
+        [["pid=9", "MainThread/9 -?: a@a.py:1"], ["pid=11", "MainThread/11 -?: b@a.py:2"]],
+    ),
+    "a traceback with marks and repeated lines": (
+        """
+        Traceback (most recent call last):
+          File "/app/a.py", line 9, in <module>
+            main()
+            ~~~~^^
+          File "/app/a.py", line 3, in main
+            dist.all_reduce(x)
+          [Previous line repeated 996 more times]
+        KeyboardInterrupt
+        """,
+        [["pid=None", "MainThread/None ??: main@/app/a.py:3 < <module>@/app/a.py:9"]],
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", WILD)
+def test_wild_pastes_are_read(shape: str) -> None:
+    """What is there is read, what is torn off is not made up, values do not survive."""
+    text, expected = WILD[shape]
+    blocks = parse_text_dump(dedent(text))
+    assert [sketch(block) for block in blocks] == expected
+    assert "hunter2" not in repr(blocks)
