@@ -7,6 +7,7 @@ from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import replace
 
 from whyhang.collectors import procfs
+from whyhang.collectors.blocked_on import read_blocked_on
 from whyhang.collectors.kinds import (
     WORKER_NAME,
     Identity,
@@ -114,9 +115,10 @@ def read_process(
     python = procfs.python_of(identity.exe)[1] if identity.exe else None
     if python is None and identity.is_python and identity.exe is not None:
         python = procfs.embedded_python(pid)
-    homes = (identity.environ or {}).get("HOME", "")
+    home = (identity.environ or {}).get("HOME", "")
+    os_threads = procfs.read_os_threads(pid)
     words = identity.cmdline or procfs.read_cmdline(pid)
-    cmdline = mask_cmdline(words, homes=(homes,)) if words else None
+    cmdline = mask_cmdline(words, homes=(home,)) if words else None
     process = Process(
         pid=pid,
         node=node,
@@ -131,6 +133,7 @@ def read_process(
         state=stat.state if stat is not None else "X" if procfs.is_gone(pid) else None,
         wchan=procfs.read_wchan(pid),
         syscall=procfs.read_syscall(pid),
+        blocked_on=read_blocked_on(pid, os_threads, home=home),
         kernel_stack=procfs.read_kernel_stack(pid),
         cpu_seconds=stat.cpu_seconds if stat is not None else None,
         io=procfs.read_io(pid),
@@ -138,7 +141,7 @@ def read_process(
         tracer_pid=int(tracer) if tracer.isdigit() else None,
         run_queue_seconds=procfs.read_run_queue_seconds(pid),
         cpus_allowed=status.get("Cpus_allowed_list") or None,
-        os_threads=procfs.read_os_threads(pid),
+        os_threads=os_threads,
     )
     if earlier is None or identity.environ is not None:
         return process

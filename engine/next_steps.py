@@ -49,13 +49,13 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
     if verdict.category == "disk_io":
         yield f"Look for the file system{where}: `dmesg -T | grep -iE 'hung|nfs|lustre|I/O error'`"
         if process:
-            yield f"See which file it waits for{where}: `ls -l /proc/{process.pid}/fd`"
+            yield _what_it_waits_for(process, where)
         for node in nodes:
             yield f"If the storage does not come back, keep new jobs off {node}: cordon or drain it"
     elif verdict.category == "dataloader":
         yield f"Read the dataset code named above{where}: what does it wait for?{pid}"
         if process:
-            yield f"See its open files and sockets{where}: `ls -l /proc/{process.pid}/fd`"
+            yield _what_it_waits_for(process, where)
     elif verdict.category == "stopped_process":
         if process:
             yield (
@@ -65,7 +65,7 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
     elif verdict.category == "checkpoint_io":
         yield f"See whether the checkpoint still grows{where}: `ls -lt` in its directory"
         if process:
-            yield f"See which file it writes{where}: `ls -l /proc/{process.pid}/fd`"
+            yield _what_it_waits_for(process, where)
     elif verdict.category == "logging_service":
         yield f"See whether the tracker's service answers{where}; try its offline mode"
     elif verdict.category == "device_sync":
@@ -115,6 +115,13 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
         yield f"Read the ranks that were not seen: {whose}"
     if verdict.verdict == "inconclusive" and facts.world.sample_count < 2:
         yield "Collect two samples that lie apart: `whyhang collect --samples 2 --interval 10s`"
+
+
+def _what_it_waits_for(process: Process, where: str) -> str:
+    """The file or socket by name, where the kernel told it."""
+    if process.blocked_on is None or not (process.blocked_on.path or process.blocked_on.peer):
+        return f"See its open files and sockets{where}: `ls -l /proc/{process.pid}/fd`"
+    return f"Look at what it waits for{where}: pid {process.pid} waits in {process.blocked_on}"
 
 
 def _event_steps(facts: Facts) -> Iterator[str]:

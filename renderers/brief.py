@@ -235,7 +235,10 @@ def _states(incident: Incident, kind: str, ranks: RankSet) -> str:
         if process.exit is not None:
             seen[f"exited, status {process.exit}"] += 1
         else:
-            seen[words.state(process.state, process.wchan) or "unknown"] += 1
+            state = words.state(process.state, process.wchan) or "unknown"
+            if process.blocked_on is not None:
+                state += f", waits in {_short(str(process.blocked_on))}"
+            seen[state] += 1
     if len(seen) == 1:
         return next(iter(seen))
     common = sorted(seen.items(), key=lambda item: (-item[1], item[0]))

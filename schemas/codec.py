@@ -20,6 +20,7 @@ from whyhang.schemas.lenient import decode_leniently
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import (
     PROCESS_KINDS,
+    BlockedOn,
     Dump,
     IoCounters,
     OsThread,
@@ -71,6 +72,7 @@ class _Process(Struct):
     state: str | None = None
     wchan: str | None = None
     syscall: int | None = None
+    blocked_on: BlockedOn | None = None
     kernel_stack: tuple[str, ...] | None = None
     cpu_seconds: float | None = None
     io: IoCounters | None = None
@@ -185,6 +187,7 @@ class StackReader:
             state=wire.state,
             wchan=None if wire.wchan in ("0", "") else wire.wchan,
             syscall=wire.syscall,
+            blocked_on=wire.blocked_on,
             kernel_stack=wire.kernel_stack,
             cpu_seconds=wire.cpu_seconds,
             io=wire.io,
@@ -260,6 +263,7 @@ def encode_process(process: Process) -> bytes:
         "state": process.state,
         "wchan": process.wchan,
         "syscall": process.syscall,
+        "blocked_on": process.blocked_on,
         "kernel_stack": process.kernel_stack,
         "cpu_seconds": process.cpu_seconds,
         "io": process.io,

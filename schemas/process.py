@@ -43,6 +43,24 @@ class OsThread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedOn:
+    """What a system call waits for: ``call`` its name, and the file or the socket's other end.
+
+    ``path`` is as /proc links it (``pipe:[12]`` for a pipe), ``peer`` is ``address:port``.
+    """
+
+    fd: int
+    call: str | None = None
+    path: str | None = None
+    peer: str | None = None
+
+    def __str__(self) -> str:
+        """``read on /data/shard-3.bin``."""
+        what = self.path or self.peer or f"descriptor {self.fd}"
+        return f"{self.call} on {what}" if self.call else f"on {what}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dump:
     """How the stacks were read.
 
@@ -80,6 +98,7 @@ class Process:
     state: str | None = None
     wchan: str | None = None
     syscall: int | None = None
+    blocked_on: BlockedOn | None = None
     kernel_stack: tuple[str, ...] | None = None
     cpu_seconds: float | None = None
     io: IoCounters | None = None

@@ -180,7 +180,7 @@ def test_orphans_and_zombies_are_not_lost(start: Start, tmp_path: Path) -> None:
     """A worker that init adopted is found by its environment, a dead rank by its parent."""
     agent = _tree_with_losses(start, tmp_path)
     processes = _until(
-        lambda found: any(x.state == "Z" and x.kind == "trainer" for x in found),
+        lambda found: any(x.state == "Z" and x.kind == "trainer" and x.rank is None for x in found),
         lambda: list_processes(node="n", root=agent.pid),
     )
     kinds = _by_kind(processes)

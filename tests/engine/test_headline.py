@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from whyhang.engine.diagnose import diagnose
 from whyhang.engine.judge import judge
+from whyhang.renderers.markdown import render_markdown
 from whyhang.rules.load import load_ruleset
 from whyhang.schemas.incident import Incident, Node
-from whyhang.schemas.process import Process
+from whyhang.schemas.process import BlockedOn, Process
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.verdict import Verdict
 
@@ -108,6 +110,28 @@ def test_steps_are_for_the_machine_of_the_process(build_incident: Build) -> None
     steps = " ".join(verdict_of(incident).next_steps)
     assert "on b: `ls -l /proc/5090/fd`" in steps
     assert "on a" not in steps
+
+
+def test_what_a_suspect_waits_for_is_named(build_incident: Build) -> None:
+    """The file that the kernel named stands beside the suspect and in the next steps."""
+    case = {
+        "trainers": {"*": "backward", 2: {"stack": "data", "state": "S"}},
+        "workers": {"*": "worker_idle", 2: {"stack": "worker_blocked", "state": "D"}},
+    }
+    incident = build_incident(case)
+    shard = BlockedOn(fd=7, call="read", path="/data/shard-3.bin")
+    samples = tuple(
+        replace(
+            sample,
+            processes=tuple(
+                replace(p, blocked_on=shard) if p.pid == 5020 else p for p in sample.processes
+            ),
+        )
+        for sample in incident.samples
+    )
+    diagnosis = diagnose(replace(incident, samples=samples), load_ruleset())
+    assert "waits in read on /data/shard-3.bin" in " ".join(diagnosis.verdict.next_steps)
+    assert "waits in read on /data/shard-3.bin" in render_markdown(diagnosis).split("Next")[0]
 
 
 def test_a_sleeping_process_is_not_to_be_traced(build_incident: Build) -> None:

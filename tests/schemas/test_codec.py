@@ -20,7 +20,7 @@ from whyhang.schemas.errors import FormatError
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Dump, IoCounters, OsThread, Process
+from whyhang.schemas.process import BlockedOn, Dump, IoCounters, OsThread, Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
@@ -38,6 +38,7 @@ PROCESS = Process(
     state="D",
     wchan="folio_wait_bit_common",
     syscall=0,
+    blocked_on=BlockedOn(fd=7, call="read", path="/data/shard-3.bin"),
     kernel_stack=("folio_wait_bit_common",),
     cpu_seconds=812.4,
     io=IoCounters(read_bytes=1, write_bytes=2, rchar=3, wchar=4, syscr=5, syscw=6),
