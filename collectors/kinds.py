@@ -8,11 +8,12 @@ child is for shows in its thread name or, after a dump, in the frames of its own
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from whyhang.collectors.ranks import JobEnvironment
+from whyhang.collectors.titles import ENGINE, PLACED, RAY_TRAINER, title_of
 from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
@@ -44,14 +45,19 @@ _HELPER_NAME = re.compile(
 MULTIPROCESSING = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)\b")
 _FORKSERVER = "multiprocessing.forkserver"
 COMPILE_WORKER = "torch/_inductor/compile_worker"
-_TITLED_TRAINER = re.compile(r"ray::(?:\w*TrainWorker|WorkerDict)")
 _SCRIPT_OPTIONS_WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 
 _CHECKPOINT_FILES = (
     "torch/distributed/checkpoint/_async_process_executor.py",
     "dist_checkpointing/strategies/async_utils.py",
+    "dist_checkpointing/strategies/filesystem_async.py",
     "nvidia_resiliency_ext/checkpointing/async_ckpt/core.py",
+    "nvidia_resiliency_ext/checkpointing/async_ckpt/filesystem_async.py",
 )
+# What the children of `torch.multiprocessing.spawn` run in, and what only a rank calls.
+_SPAWNED_RANK = ("torch/multiprocessing/spawn.py",)
+_OF_RANKS = re.compile(r"torch/(?:distributed/(?!checkpoint/|elastic/)|nn/parallel/distributed)")
+_POOLS = ("concurrent/futures/process.py", "multiprocessing/pool.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +136,17 @@ def ancestors(pid: int, table: Mapping[int, Identity]) -> Iterator[Identity]:
             yield current
 
 
-def find_trainers(table: Mapping[int, Identity], *, ignored: Iterable[int] = ()) -> frozenset[int]:
+def find_trainers(
+    table: Mapping[int, Identity],
+    *,
+    ignored: Iterable[int] = (),
+    preferred: Container[int] = (),
+) -> frozenset[int]:
     """The processes that are ranks; ``ignored`` (our own) count neither as ranks nor as ancestors.
 
-    Where several claim one rank of one job (an orphaned child looks like its dead parent), the
-    one below a launcher is believed, then a session leader, then the one that has worked most.
+    Where several claim one rank of one job (an orphaned child looks like its dead parent), a
+    ``preferred`` one is believed, then the one below a launcher, then a session leader, then the
+    one that has worked most.
     """
     skipped = frozenset(ignored)
     carriers = {
@@ -150,12 +162,16 @@ def find_trainers(table: Mapping[int, Identity], *, ignored: Iterable[int] = ())
         if not any(above.pid in ranks for above in ancestors(pid, table))
         and not _is_child_by_nature(carriers[pid], table)
     ]
+
+    def standing(identity: Identity) -> tuple[object, ...]:
+        return identity.pid in preferred, *_standing(identity, table)
+
     best: dict[object, Identity] = {}
     for identity in _without_bystanders(tops):
         job, rank = identity.job, identity.job.rank
         claim = (job.job, job.source, rank) if rank is not None else identity.pid
         rival = best.get(claim)
-        if rival is None or _standing(identity, table) > _standing(rival, table):
+        if rival is None or standing(identity) > standing(rival):
             best[claim] = identity
     return frozenset(x.pid for x in best.values()) | _hidden_trainers(table, skipped)
 
@@ -207,12 +223,38 @@ def refine_kind(process: Process) -> ProcessKind:
         main = process.threads[0] if len(process.threads) == 1 else None
     if main is None:
         return process.kind
+    if process.rank is None and _is_spawned(process):
+        return _spawned_kind(process, main.stack.python)
     for frame in _own_frames(main.stack.python):
         path = frame.filename or frame.short_filename or ""
         if frame.function == "_worker_loop" and path.endswith("worker.py"):
             return "dataloader"
         if path.endswith(_CHECKPOINT_FILES) and process.kind != "trainer":
             return "checkpoint"
+    return process.kind
+
+
+def is_spawned(cmdline: Sequence[str] | None) -> bool:
+    """Whether this is a child that multiprocessing started as a new interpreter."""
+    return "multiprocessing.spawn" in " ".join(cmdline or ())
+
+
+def _is_spawned(process: Process) -> bool:
+    return process.kind in ("trainer", "other") and is_spawned(process.cmdline)
+
+
+def _spawned_kind(process: Process, frames: Sequence[Frame]) -> ProcessKind:
+    """A spawned child without a rank: a rank by an argument that nobody sees, or a worker."""
+    paths = [frame.filename or frame.short_filename or "" for frame in frames]
+    for frame, path in zip(frames, paths, strict=True):
+        if frame.function == "_worker_loop" and path.endswith("worker.py"):
+            return "dataloader"
+    if any(path.endswith(_CHECKPOINT_FILES) for path in paths):
+        return "checkpoint"
+    if any(path.endswith(_POOLS) for path in paths):
+        return "other"
+    if any(path.endswith(_SPAWNED_RANK) or _OF_RANKS.search(path) for path in paths):
+        return "trainer"
     return process.kind
 
 
@@ -308,8 +350,7 @@ def _hidden_trainers(table: Mapping[int, Identity], skipped: frozenset[int]) -> 
     for pid, identity in table.items():
         if pid in skipped or identity.carries_rank or identity.is_shell:
             continue
-        title = (identity.cmdline or (identity.name,))[0]
-        if identity.is_python is not False and _TITLED_TRAINER.match(title):
+        if identity.is_python is not False and _is_titled_trainer(identity, table):
             hidden.add(pid)
         parent = table.get(identity.ppid)
         if parent is None or not is_launcher(parent) or is_launcher(identity):
@@ -320,6 +361,14 @@ def _hidden_trainers(table: Mapping[int, Identity], skipped: frozenset[int]) -> 
         ):
             hidden.add(pid)
     return frozenset(hidden)
+
+
+def _is_titled_trainer(identity: Identity, table: Mapping[int, Identity]) -> bool:
+    title = title_of(identity.cmdline, identity.name)
+    if ENGINE.match(title):
+        below = (x for x in table.values() if x.ppid == identity.pid)
+        return not any(PLACED.match(title_of(x.cmdline, x.name)) for x in below)
+    return bool(PLACED.match(title) or RAY_TRAINER.match(title))
 
 
 def looks_like_python(identity: Identity) -> bool:

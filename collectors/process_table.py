@@ -15,12 +15,14 @@ from whyhang.collectors.kinds import (
     find_starters,
     find_trainers,
     is_launcher,
+    is_spawned,
     is_whyhang,
     kind_of,
     number_workers,
 )
 from whyhang.collectors.masking import mask_cmdline
 from whyhang.collectors.ranks import JobEnvironment, parse_job_environment
+from whyhang.collectors.titles import ENGINE, PLACED, local_rank_in, ranks_by_title, title_of
 from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
 from whyhang.schemas.environment import MARKER
 from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
@@ -50,7 +52,9 @@ def list_processes(
         for pid, identity in table.items()
         if pid == os.getpid() or pid in exclude or is_whyhang(identity)
     )
-    trainers = find_trainers(table, ignored=ours)
+    parents = {pid: identity.ppid for pid, identity in table.items()}
+    tree = _below({root}, parents) if root is not None else ()
+    trainers = find_trainers(table, ignored=ours, preferred=tree)
     earlier = {process.pid: process for process in known if process.node == node}
     trainers |= _remembered(table, earlier) | closed_siblings(table, trainers)
     if root is None:
@@ -61,6 +65,7 @@ def list_processes(
         if not trainers and not any(x.kind == "trainer" for x in earlier.values()):
             table, trainers = _lone_trainer(table, chosen - ours)
             trainers = trainers or closed_trainers(table, chosen - ours)
+    table = _ranked_by_title(table, trainers)
     starters = find_starters(trainers, table)
     kept = [table[pid] for pid in chosen - ours if not table[pid].is_shell]
     processes = (
@@ -124,7 +129,7 @@ def read_process(
         node=node,
         kind=kind,
         rank=None if kind == "launcher" else job.rank,
-        local_rank=None if kind == "launcher" else job.local_rank,
+        local_rank=None if kind == "launcher" else _local_rank(job, words, kind),
         ppid=identity.ppid,
         name=identity.name,
         cmdline=cmdline,
@@ -279,11 +284,41 @@ def _lone_trainer(
     if len(tops) != 1 or tops[0].environ is None or is_launcher(tops[0]):
         return table, frozenset()
     top = tops[0]
-    spawned = (x for x in pythons if "multiprocessing.spawn" in " ".join(x.cmdline or ()))
-    if any(identity.name != WORKER_NAME for identity in spawned):
-        return table, frozenset()
+    spawned = [x for x in pythons if is_spawned(x.cmdline) and x.name != WORKER_NAME]
+    if spawned:
+        # Two or more of one parent are kept as ranks nobody knows the numbers of; one may be
+        # anything. Their stacks tell more.
+        peers = [x for x in spawned if sum(y.ppid == x.ppid for y in spawned) > 1]
+        return table, frozenset(x.pid for x in peers)
     alone = replace(top, job=replace(top.job, rank=0, local_rank=0, world_size=1))
     return {**table, top.pid: alone}, frozenset((top.pid,))
+
+
+def _ranked_by_title(
+    table: Mapping[int, Identity], trainers: frozenset[int]
+) -> Mapping[int, Identity]:
+    """The table with the ranks that process titles tell, engine by engine."""
+    engines: dict[int, dict[int, str]] = {}
+    for pid in trainers:
+        title = title_of(table[pid].cmdline, table[pid].name)
+        if table[pid].job.rank is None and (PLACED.match(title) or ENGINE.match(title)):
+            engines.setdefault(table[pid].ppid, {})[pid] = title
+    ranks = {
+        pid: rank for titles in engines.values() for pid, rank in ranks_by_title(titles).items()
+    }
+    told = {
+        pid: replace(table[pid], job=replace(table[pid].job, rank=rank, source="title"))
+        for pid, rank in ranks.items()
+    }
+    return {**table, **told}
+
+
+def _local_rank(
+    job: JobEnvironment, cmdline: tuple[str, ...] | None, kind: ProcessKind
+) -> int | None:
+    if job.local_rank is not None or kind != "trainer":
+        return job.local_rank
+    return local_rank_in(cmdline)
 
 
 def _job_of(

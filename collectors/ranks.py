@@ -13,7 +13,8 @@ class JobEnvironment:
     """What a launcher tells a process; None where it does not, or where we may not read it.
 
     ``source`` is the variable the rank came from. ``master`` is ``address:port``. ``group_rank``
-    is the node's number. ``batch`` and ``step`` are the scheduler's numbers of job and job step.
+    is the node's number. ``batch`` and ``step`` are the scheduler's numbers of job and job step,
+    ``launch`` is MPI's name of one call of its launcher.
     """
 
     rank: int | None = None
@@ -24,14 +25,20 @@ class JobEnvironment:
     run_id: str | None = None
     batch: str | None = None
     step: str | None = None
+    launch: str | None = None
     source: str | None = None
 
     @property
     def job(self) -> tuple[str | None, ...] | None:
         """What tells jobs on one host apart; None where nothing does."""
-        if self.master is None and self.step is None:
+        if self.master is None and self.step is None and self.launch is None:
             return None
-        return self.run_id, self.master, self.batch, self.step
+        return self.run_id, self.master, self.batch, self.step, self.launch
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What people may call the job by."""
+        return tuple(name for name in (self.run_id, self.master, self.batch, self.launch) if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +59,13 @@ _FAMILIES = (
             ("SLURM_NODEID",)),
     _Family("OMPI_COMM_WORLD_RANK", ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE",),
             ("OMPI_COMM_WORLD_NODE_RANK",)),
+    _Family("MV2_COMM_WORLD_RANK", ("MV2_COMM_WORLD_LOCAL_RANK",), ("MV2_COMM_WORLD_SIZE",)),
     _Family("PMI_RANK", ("MPI_LOCALRANKID", "PMI_LOCAL_RANK"), ("PMI_SIZE",)),
+    _Family("PMIX_RANK", ("PMIX_LOCAL_RANK",), ("PMIX_SIZE",)),
 )  # fmt: skip
+
+
+_LAUNCHES = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid", "PMI_JOBID")
 
 
 def parse_job_environment(environ: Mapping[str, str]) -> JobEnvironment:
@@ -69,6 +81,7 @@ def parse_job_environment(environ: Mapping[str, str]) -> JobEnvironment:
         run_id=environ.get("TORCHELASTIC_RUN_ID") or None,
         batch=environ.get("SLURM_JOB_ID") or None,
         step=environ.get("SLURM_STEP_ID") or None,
+        launch=next((environ[name] for name in _LAUNCHES if environ.get(name)), None),
     )
     if not named:
         return job

@@ -17,6 +17,7 @@ from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.node_sample import NodeSample, kernel_events
 from whyhang.engine.ras_inquiry import RasInquiry
 from whyhang.engine.store import IncidentWriter
+from whyhang.engine.told_ranks import with_told_ranks
 from whyhang.schemas.config import CollectConfig, JobConfig
 from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source, Trigger
@@ -169,7 +170,7 @@ class Collection:
         """Everything collected so far, as an incident."""
         facts = [sample.facts() for sample in self._node_samples]
         flight = self._flight.source
-        return Incident(
+        incident = Incident(
             print_id=self.print_id,
             job_id=_resolve(job.id) or _job_id(),
             job_name=_resolve(job.name),
@@ -196,6 +197,7 @@ class Collection:
             log_excerpt=tuple(log_excerpt),
             whyhang=version,
         )
+        return with_told_ranks(incident)
 
     def _node(self) -> Node:
         if not self.samples:

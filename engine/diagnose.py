@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from whyhang.engine.facets import process_of
 from whyhang.engine.facts import Facts, position, status
 from whyhang.engine.judge import open_court, reach
@@ -12,6 +14,7 @@ from whyhang.schemas.diagnosis import Diagnosis, Group
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident
 from whyhang.schemas.missing import Missing
+from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import NOBODY, RankSet
 
 
@@ -23,7 +26,10 @@ def diagnose(incident: Incident, ruleset: Ruleset, *, version: str | None = None
         incident=incident,
         verdict=verdict,
         tree=build_tree(incident),
-        groups=group_ranks(court.facts, verdict.suspects.ranks),
+        groups=(
+            *group_ranks(court.facts, verdict.suspects.ranks),
+            *_group_unranked(court.facts),
+        ),
     )
 
 
@@ -67,3 +73,29 @@ def group_ranks(facts: Facts, suspects: RankSet) -> tuple[Group, ...]:
             )
         )
     return tuple(sorted(groups, key=lambda g: (g.role != "suspect", -len(g.ranks), g.ranks)))
+
+
+def _group_unranked(facts: Facts) -> Iterator[Group]:
+    """The trainers without a known rank by where they stand: never dropped, never accused."""
+    last = facts.world.sample_count - 1
+    found: dict[tuple[str | None, str], list[Process]] = {}
+    for subject in facts.world.processes.subjects.values():
+        process = process_of(subject, last)
+        if isinstance(process, Missing) or process.kind != "trainer" or process.rank is not None:
+            continue
+        top, words = position(facts, subject, last), status(facts, subject, last)
+        place = describe(top) if isinstance(top, Frame) else None
+        word = "unknown" if isinstance(words, Missing) else words
+        found.setdefault((place, word), []).append(process)
+    for (place, word), members in found.items():
+        states = {(process.state, process.wchan) for process in members}
+        state, wchan = next(iter(states)) if len(states) == 1 else (None, None)
+        yield Group(
+            kind="trainer",
+            ranks=(),
+            position=place,
+            status=word,
+            state=state,
+            wchan=wchan,
+            nameless=tuple(process.place for process in members),
+        )

@@ -152,6 +152,10 @@ def _inconclusive(verdict: Verdict, facts: Facts) -> str:
         if not unread:
             return "Inconclusive: the job's processes could not be read"
         return f"Inconclusive: read these first: {name_ranks(unread)}"
+    if not facts.world.ranks.members and facts.world.incident.unranked:
+        number = len(facts.world.incident.unranked)
+        whom = f"{number} trainers" if number > 1 else "the trainer"
+        return f"Inconclusive: no rank is known of {whom}"
     if not facts.world.ranks.members:
         return "Inconclusive: no process with a rank was seen"
     if facts.world.sample_count < 2:

@@ -14,6 +14,7 @@ from whyhang.collectors.log_events import find_events
 from whyhang.engine.comm_files import read_flight_dumps, read_ras_replies
 from whyhang.engine.imported import read_dumps
 from whyhang.engine.store import INDEX
+from whyhang.engine.told_ranks import with_told_ranks
 from whyhang.schemas.codec import (
     StackReader,
     decode_index,
@@ -100,7 +101,7 @@ def read_incident(directory: Path) -> Incident:
     sources = dict(incident.sources)
     if problems:
         sources["files"] = Source(ok=False, reason=_some(problems))
-    return replace(
+    read = replace(
         incident,
         nodes=tuple(_with_unread(node, lost.get(node.name, NOBODY)) for node in incident.nodes),
         samples=tuple(samples),
@@ -111,6 +112,7 @@ def read_incident(directory: Path) -> Incident:
         flight=flight,
         sources=sources,
     )
+    return with_told_ranks(read)
 
 
 def _unaccounted(

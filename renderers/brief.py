@@ -216,13 +216,15 @@ def _row(group: Group, incident: Incident, members: RankSet | None = None) -> Ro
         known = words.STATE_WORDS.get(group.state or "")
         state = ", ".join(part for part in (group.status, state) if part and part != known)
     return Row(
-        ranks=ranks.format(words.SHOWN_RUNS) or "none known",
+        ranks=ranks.format(words.SHOWN_RUNS)
+        or words.some(group.nameless, words.SHOWN_NAMELESS)
+        or "none known",
         nodes=words.nodes(incident, ranks),
         kind=group.kind,
         position=_short(group.position or ""),
         state=state,
         role=one_line(group.role),
-        number=len(ranks),
+        number=len(ranks) or len(group.nameless),
     )
 
 

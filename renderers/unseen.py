@@ -41,6 +41,10 @@ def not_seen(diagnosis: Diagnosis) -> Iterator[str]:
     unread = (diagnosis.tree.unread if diagnosis.tree else NOBODY) - told
     if unread:
         yield f"{words.ranks(unread)}: no stack of the trainer was read"
+    if incident.unranked:
+        names = tuple(process.place for process in incident.unranked)
+        has = "trainer has" if len(names) == 1 else "trainers have"
+        yield f"{len(names)} {has} no known rank: {words.some(names, words.SHOWN_NAMELESS)}"
     if diagnosis.tree is None:
         yield "no stacks at all"
     for name, source in sorted(incident.sources.items()):

@@ -11,6 +11,7 @@ from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import VerdictKind
 
 SHOWN_RUNS = 8
+SHOWN_NAMELESS = 8
 SHOWN_NODES = 6
 _LONGEST_NAME = 80
 

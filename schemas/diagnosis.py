@@ -15,6 +15,7 @@ class Group:
 
     ``position`` is None where it could not be read. ``status`` is the rank's (``running``,
     ``stopped``, …), ``state`` and ``wchan`` the kernel's words where all members share them.
+    ``nameless`` are processes whose rank is not known, as ``node:pid``.
     """
 
     kind: str
@@ -24,6 +25,7 @@ class Group:
     state: str | None = None
     wchan: str | None = None
     role: str = ""
+    nameless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

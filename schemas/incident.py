@@ -86,3 +86,9 @@ class Incident:
     def last(self) -> Snapshot | None:
         """The last sample, of which counts and graphs are made."""
         return self.samples[-1] if self.samples else None
+
+    @property
+    def unranked(self) -> tuple[Process, ...]:
+        """The trainers of the last sample whose rank nobody told."""
+        processes = self.last.processes if self.last else ()
+        return tuple(p for p in processes if p.kind == "trainer" and p.rank is None)

@@ -116,3 +116,8 @@ class Process:
     def key(self) -> tuple[str, int]:
         """What makes it the same process in two samples."""
         return self.node, self.pid
+
+    @property
+    def place(self) -> str:
+        """``gpu31:4250``: what it is called where it has no rank."""
+        return f"{self.node}:{self.pid}"

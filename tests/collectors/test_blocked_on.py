@@ -36,11 +36,11 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
-def _eventually(pid: int, **options: str) -> BlockedOn | None:
+def _eventually(pid: int, *, home: str = "") -> BlockedOn | None:
     """What it is blocked on, once it is."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        found = read_blocked_on(pid, **options)
+        found = read_blocked_on(pid, home=home)
         # While it starts, it reads files of Python.
         if found is not None and not (found.path or "").endswith((".py", ".pyc", ".so")):
             return found

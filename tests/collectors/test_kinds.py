@@ -194,6 +194,28 @@ def test_a_process_title_names_a_trainer() -> None:
     assert kinds == {10: "trainer"}
 
 
+def test_a_server_s_titles_tell_engine_and_workers_apart() -> None:
+    """An engine with workers starts them; one without runs the model itself."""
+    kinds = _kinds(
+        _identity(10, 1, ("VLLM::EngineCore_DP0",)),
+        _identity(11, 10, ("VLLM::Worker_TP0",)),
+        _identity(12, 10, ("VLLM::Worker_TP1",)),
+        _identity(20, 1, ("VLLM::EngineCore_DP1",)),
+        _identity(30, 1, ("python", "-m", "sglang.launch_server")),
+        _identity(31, 30, ("sglang::scheduler_TP0",)),
+        _identity(32, 30, ("sglang::detokenizer",)),
+    )
+    assert kinds == {
+        10: "launcher",
+        11: "trainer",
+        12: "trainer",
+        20: "trainer",
+        30: "launcher",
+        31: "trainer",
+        32: "other",
+    }
+
+
 @pytest.mark.parametrize(
     ("cmdline", "expected"),
     [
@@ -289,3 +311,28 @@ def test_workers_are_numbered_by_pid_within_a_rank() -> None:
         ]
     )
     assert [(x.pid, x.worker) for x in numbered] == [(9, 1), (5, 0), (7, 0), (1, None)]
+
+
+SPAWNED = {"kind": "other", "cmdline": SPAWN}
+
+
+@pytest.mark.parametrize(
+    ("frame", "changes", "kind"),
+    [
+        (("_wrap", "/s/torch/multiprocessing/spawn.py"), SPAWNED, "trainer"),
+        (("barrier", "/s/torch/distributed/distributed_c10d.py"), SPAWNED, "trainer"),
+        (("f", "train.py"), SPAWNED, "other"),
+        (("f", "train.py"), {**SPAWNED, "kind": "trainer"}, "trainer"),
+        (("_process_worker", "/l/concurrent/futures/process.py"), {**SPAWNED, "kind": "trainer"},
+         "other"),
+        (LOOP, {**SPAWNED, "kind": "trainer"}, "dataloader"),
+        (SAVE, SPAWNED, "checkpoint"),
+        (("_wrap", "/s/torch/multiprocessing/spawn.py"), {**SPAWNED, "rank": 3}, "other"),
+    ],
+)  # fmt: skip
+def test_spawned_children_without_a_rank_are_told_by_their_frames(
+    frame: tuple[str, str], changes: dict[str, object], kind: ProcessKind
+) -> None:
+    """`mp.spawn` gives ranks by an argument: process-group frames make a rank, a pool's do not."""
+    process = replace(_process(frame, BOOTSTRAP), **changes)  # type: ignore[arg-type]
+    assert refine_kind(process) == kind

@@ -284,3 +284,65 @@ def test_without_rights_the_rank_is_unknown_and_stays_listed(start: Start, tmp_p
     assert trainer[:4] == ["trainer", None, "S", None]
     assert "permission denied: it has capabilities that whyhang has not" in trainer[4]
     assert launcher[0] == "launcher"
+
+
+TITLED = """
+import subprocess, sys
+for title in sys.argv[2:]:
+    subprocess.Popen([title, "-c", sys.argv[1]], executable=sys.executable)
+sys.stdin.read()
+"""
+
+
+def test_titles_tell_the_rank(start: Start) -> None:
+    """Where no environment does: pipeline stage and tensor rank, counted through."""
+    titles = [f"sglang::scheduler_PP{stage}_TP{rank}" for stage in (1, 0) for rank in (0, 1)]
+    server = start(sys.executable, "-c", TITLED, WAIT, *titles, ready=4)
+    found = list_processes(node="n", root=server.pid)
+    ranks = {(p.cmdline or ("",))[0]: (p.kind, p.rank) for p in found}
+    assert [ranks[title] for title in titles] == [("trainer", n) for n in (2, 3, 0, 1)]
+
+
+def test_titles_that_do_not_tell_apart_keep_the_process(start: Start) -> None:
+    """Two of one name are trainers of unknown rank: kept, and not numbered at will."""
+    titles = ["ray::RayTrainWorker", "ray::RayTrainWorker", "VLLM::Worker_TP3"]
+    server = start(sys.executable, "-c", TITLED, WAIT, *titles, ready=3)
+    found = list_processes(node="n", root=server.pid)
+    assert [(p.kind, p.rank) for p in found if p.kind == "trainer"] == [("trainer", None)] * 3
+
+
+SPAWNING = """
+import multiprocessing, os, sys
+
+def train(rank):
+    os.environ["RANK"] = str(rank)
+    os.write(1, b"ready\\n")
+    sys.stdin.read()
+    import time; time.sleep(120)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    for rank in range(2):
+        context.Process(target=train, args=(rank,), daemon=True).start()
+    import time; time.sleep(120)
+"""
+
+
+def test_ranks_that_python_gave_are_kept(start: Start, tmp_path: Path) -> None:
+    """RANK set after the start stands in no environment: trainers of unknown rank."""
+    script = tmp_path / "spawn.py"
+    script.write_text(SPAWNING)
+    parent = start(sys.executable, str(script), ready=2)
+    kinds = _by_kind(list_processes(node="n", root=parent.pid))
+    assert [(x.rank, x.ppid) for x in kinds["trainer"]] == [(None, parent.pid)] * 2
+    assert [x.pid for x in kinds["launcher"]] == [parent.pid]
+    assert "dataloader" not in kinds
+
+
+def test_an_argument_tells_the_local_rank(start: Start) -> None:
+    """DeepSpeed's launcher writes it, with `=` or as a word of its own."""
+    for words in (("--local_rank=3",), ("--local-rank", "3")):
+        # Both have the same rank of no job: the one that was asked for is meant.
+        child = start(sys.executable, "-c", WAIT, *words, RANK="11")
+        (process,) = list_processes(node="n", root=child.pid)
+        assert (process.rank, process.local_rank) == (11, 3)

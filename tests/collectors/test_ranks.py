@@ -16,6 +16,8 @@ from whyhang.collectors.ranks import as_rank, job_environment, parse_job_environ
         ({"SLURM_PROCID": "5", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16"}, (5, 1, 16)),
         ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, (2, None, 4)),
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, (0, None, 2)),
+        ({"PMIX_RANK": "3", "PMIX_NAMESPACE": "prterun-7@1"}, (3, None, None)),
+        ({"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_LOCAL_RANK": "1"}, (1, 1, None)),
         ({"RANK": "9", "SLURM_PROCID": "1", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2"},
          (9, None, None)),
         ({"RANK": "1", "SLURM_PROCID": "1", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2"}, (1, 0, 2)),
@@ -47,6 +49,10 @@ def test_jobs_on_one_host_are_told_apart() -> None:
     assert job.job == parse_job_environment({**base, "RANK": "1"}).job
     assert job.job != parse_job_environment({**base, "MASTER_PORT": "2"}).job
     assert parse_job_environment({"RANK": "0"}).job is None
+    assert job.names == ("r", "a:1")
+    mpi = {"OMPI_COMM_WORLD_RANK": "0", "PMIX_NAMESPACE": "prterun-a-7@1"}
+    other = parse_job_environment({**mpi, "PMIX_NAMESPACE": "prterun-a-9@1"})
+    assert None is not parse_job_environment(mpi).job != other.job
 
 
 def test_a_process_that_does_not_exist_has_no_rank() -> None:
