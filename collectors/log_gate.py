@@ -1,75 +1,60 @@
-"""Which lines of a log may tell of a fault, found without looking at the others.
-
-Fault lines hold one of a few literals. A block is not searched for them one by one: for each, the
-byte of it that is rarest in this very log is looked for (the C library's ``memchr`` passes over
-tens of gigabytes a second), and only where it stands is the literal compared.
-"""
+"""Which lines of a log may tell of a fault, found without looking at the others."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from whyhang.collectors.literal_search import Choice, LiteralSearch
 
 # Every line of :mod:`whyhang.collectors.log_patterns` that a job's log can hold has one of these,
 # or stands behind one of the openers.
 # For some there is a choice; the cheaper one is taken.
-LITERALS: tuple[tuple[bytes, ...], ...] = (
-    (b"NCCL",),
-    (b"HCCL",),
-    (b"Traceback (", b'  File "'),
+LITERALS: tuple[Choice, ...] = (
+    (b"CCL",),
+    (b"Traceback (most recent call last)",),
     (b"EI000",),
     (b"ERR0",),
     (b"NVRM: ",),
     (b"SXid",),
-    (b"OOM killer",),
+    (b"killed by the OOM killer",),
     (b"No space left on device",),
     (b"Disk quota exceeded",),
     (b"in store based barrier",),
-    (b"[ready ranks:",),
-    (b"[missing ranks:",),
+    (b" ranks: ",),
+    (b"will restart worker group",),
 )
 # These can be told by two short literals as well, which let more lines through.
-_FINE: tuple[tuple[bytes, ...], ...] = (
+_FINE: tuple[Choice, ...] = (
     (b"ChildFailedError",),
-    (b"(exitcode: ", b" local_rank: "),
-    (b"DataLoader ",),
-    (b"monitoredBarrier",),
-    (b"recvValueWithTimeout",),
+    (b"failed (exitcode: ", b" local_rank: "),
+    (b"DataLoader worker (pid",),
+    (b"DataLoader timed out after",),
+    (b"failed to pass monitoredBarrier",),
+    (b"recvValueWithTimeout failed on",),
     (b"DistStoreError",),
     (b"oom_kill event", b": error: Detected "),
 )
-_COARSE: tuple[tuple[bytes, ...], ...] = ((b"rror",), (b"ailed",))
-# What follows these belongs to them: a report of failures; the frames and the exception.
-_OPENERS = (b"Traceback (", b"ChildFailedError", b'  File "')
+_COARSE: tuple[Choice, ...] = ((b"rror",), (b"ailed",))
+# What follows these belongs to them: the frames and the exception; a report of failures.
+_TRACEBACK = b"Traceback ("
 _FRAME = b'  File "'
+_REPORT = b"ChildFailedError"
+_BEHIND_FRAME_BYTES = 8 * 1024
 _BEHIND_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 16 * 1024
-_SAMPLE_BYTES = 64 * 1024
-# Above this share of all bytes a byte is no short cut: the whole literal is searched for.
-_TOO_COMMON = 1 / 4000
-# Sharing the byte of another literal saves a pass, where it is not much more common.
-_SHARE_SLACK = 4
-_REPLAN_SHARE = 1 / 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """How a log is searched: by a byte, with the literals it belongs to and its place in each."""
-
-    by_byte: tuple[tuple[bytes, tuple[tuple[bytes, int], ...]], ...]
-    whole: tuple[re.Pattern[bytes], ...]
+# NCCL tells its whole set-up at this level; few of those lines are about trouble.
+_INFO = b"NCCL INFO"
+_TROUBLE = re.compile(rb"peer|ailed|rror|Got |timeout|fatal|connect to |Call to |socket")
 
 
 class LogGate:
     """Lets the notable lines of one log through; blocks may end anywhere."""
 
     def __init__(self) -> None:
-        self._plan: _Plan | None = None
+        self._search = LiteralSearch(LITERALS + _FINE, LITERALS + _COARSE)
         self._held = b""
         self._behind = 0
-        self._stale = False
 
     def feed(self, block: bytes) -> Iterator[bytes]:
         """The notable lines that this block completes, in their order, cut at 16 KiB."""
@@ -77,9 +62,6 @@ class LogGate:
         if not last:
             self._held = (self._held + block)[-2 * _MAX_LINE_BYTES :]
             return
-        if self._plan is None or self._stale:
-            self._plan = _make_plan(block[:_SAMPLE_BYTES])
-            self._stale = False
         first = 0
         if self._held:
             first = block.find(b"\n") + 1
@@ -91,7 +73,6 @@ class LogGate:
         """The last line, where it has no end."""
         if not self._held:
             return
-        self._plan = self._plan or _make_plan(self._held)
         yield from self._lines(self._held, 0, None)
         self._held = b""
 
@@ -102,75 +83,49 @@ class LogGate:
             self._behind = max(0, self._behind - (start - first))
             yield from _split(block[first:start])
         done = start
-        for hit in self._hits(block, start, end):
+        for hit in self._search.hits(block, start, end):
             if hit < done:
                 continue
-            first = block.rfind(b"\n", start, hit) + 1 or start
-            if block.startswith(_FRAME, first):  # the heading stands in the line before
-                first = block.rfind(b"\n", start, max(start, first - 1)) + 1 or start
-            done = _line_end(block, hit, end)
+            first, done = _line_around(block, hit, start, end)
             line = block[first:done]
-            if any(opener in line for opener in _OPENERS):
-                done = _line_end(block, min(first + _BEHIND_BYTES, end), end)
-                self._behind = max(0, _BEHIND_BYTES - (done - first))
+            if _TRACEBACK in line or _REPORT in line:
+                reach = first + _BEHIND_BYTES
+                if _REPORT not in line:
+                    reach = _end_of_frames(block, first, reach)
+                self._behind = max(0, reach - end)
+                done = _line_end(block, min(reach, end), end)
                 yield from _split(block[first:done])
-            else:
+            elif _INFO not in line or _TROUBLE.search(line):
                 yield line[:_MAX_LINE_BYTES]
-
-    def _hits(self, block: bytes, start: int, end: int) -> list[int]:
-        assert self._plan is not None
-        found: list[int] = []
-        seen = 0
-        for byte, literals in self._plan.by_byte:
-            at = block.find(byte, start, end)
-            while at >= 0:
-                seen += 1
-                for literal, offset in literals:
-                    if at >= offset and block.startswith(literal, at - offset):
-                        found.append(at)
-                at = block.find(byte, at + 1, end)
-        for regex in self._plan.whole:
-            found += (match.start() for match in regex.finditer(block, start, end))
-        if seen > (end - start) * _REPLAN_SHARE + 64:
-            self._stale = True  # the log has changed its face
-        return sorted(found)
-
-
-def _make_plan(sample: bytes) -> _Plan:
-    fine = _plan_for(LITERALS + _FINE, sample)
-    coarse = _plan_for(LITERALS + _COARSE, sample)
-    return fine if len(fine.whole) <= len(coarse.whole) else coarse
-
-
-def _plan_for(wanted: tuple[tuple[bytes, ...], ...], sample: bytes) -> _Plan:
-    counts = Counter(sample)
-    limit = len(sample) * _TOO_COMMON
-
-    def cost(literal: bytes) -> int:
-        return min(counts[byte] for byte in literal)
-
-    chosen: dict[int, list[tuple[bytes, int]]] = {}
-    whole = []
-    for literal in sorted((min(choice, key=cost) for choice in wanted), key=cost, reverse=True):
-        if cost(literal) > limit:
-            whole.append(re.compile(re.escape(literal)))
-            continue
-        shared = [b for b in chosen if b in literal and counts[b] <= cost(literal) + _SHARE_SLACK]
-        rarest = min(literal, key=lambda byte: (counts[byte], _USE[byte]))
-        byte = min(shared, key=lambda byte: counts[byte], default=rarest)
-        chosen.setdefault(byte, []).append((literal, literal.index(byte)))
-    by_byte = tuple((bytes((byte,)), tuple(literals)) for byte, literals in chosen.items())
-    return _Plan(by_byte, tuple(whole))
-
-
-# How many literals a byte could serve, negative: of two equally rare ones the more useful goes.
-_USE = Counter({byte: -sum(byte in c[0] for c in LITERALS + _FINE) for byte in range(256)})
 
 
 def _split(block: bytes) -> Iterator[bytes]:
-    for line in block.split(b"\n"):
+    for line in block.replace(b"\r", b"\n").split(b"\n"):
         if line:
             yield line[:_MAX_LINE_BYTES]
+
+
+def _end_of_frames(block: bytes, start: int, end: int) -> int:
+    """Where a traceback is over: what is written for a while behind its last frame belongs to it.
+
+    Other ranks may write in between.
+    """
+    reach = start + _BEHIND_FRAME_BYTES
+    while reach < end:
+        frame = block.rfind(_FRAME, start, reach)
+        if frame < 0 or frame + _BEHIND_FRAME_BYTES <= reach:
+            break
+        reach = frame + _BEHIND_FRAME_BYTES
+    return min(reach, end)
+
+
+def _line_around(block: bytes, at: int, start: int, end: int) -> tuple[int, int]:
+    """Begin and end of the line there; states of a bar, which end in ``\\r``, are lines too."""
+    first = block.rfind(b"\n", start, at) + 1 or start
+    first = block.rfind(b"\r", first, at) + 1 or first
+    last = _line_end(block, at, end)
+    returned = block.find(b"\r", at, last)
+    return first, last if returned < 0 else returned
 
 
 def _line_end(block: bytes, start: int, end: int) -> int:

@@ -11,27 +11,32 @@ MAX_PIECE_BYTES = 64 * 1024
 MAX_PREFIXES = 4
 
 _BREAKS = re.compile(rb"[\r\n]+")
-_ESCAPES = re.compile(
+_ESCAPES_TEXT = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
-    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)"  # OSC: titles, links
     r"|[@-Z\\-_])"
     r"|\x08+"
 )
+_ESCAPES = re.compile(_ESCAPES_TEXT)
+_RAW_ESCAPES = re.compile(_ESCAPES_TEXT.encode())
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d))"
 
 # Each is tried at the start of the piece. `rank` is the global one, `local` counts within a node.
 _CRI = re.compile(_STAMP + r" (?:stdout|stderr) (?P<tag>[FP])(?: |$)")
-_PREFIXES = (
-    _CRI,
+_KUBECTL_STAMP = re.compile(_STAMP + r" ")  # kubectl logs --timestamps
+_TORCHX = re.compile(r"[\w.-]+/\d+ (?=\[)")  # TorchX, NeMo-Run
+_SRUN = re.compile(r" {0,6}(?P<rank>\d{1,6}): (?=[\S ])")  # srun -l, NVRx
+_BRACKETED = (
     re.compile(r"\[pod/[^\]]+\] "),  # kubectl logs --prefix
-    re.compile(_STAMP + r" "),  # kubectl logs --timestamps
-    re.compile(r"\[rank(?P<rank>\d+)\]:(?: |(?=\[))"),  # c10d's hook for tracebacks, C++ logging
-    re.compile(r"\[[A-Za-z_][\w-]*?(?P<local>\d+)\]:"),  # torchrun --tee
-    re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>: ?"),  # mpirun --tag-output
-    re.compile(r"\([A-Za-z_][\w.]* pid=\d+(?:, ip=[\d.]+)?\) "),  # Ray
-    re.compile(r"[\w.-]+/\d+ (?=\[)"),  # TorchX, NeMo-Run
-    re.compile(r" {0,6}(?P<rank>\d{1,6}): (?=[\S ])"),  # srun -l, NVRx
+    re.compile(r"\[rank(?P<rank>\d{1,9})\]:(?: |(?=\[))"),  # c10d's hook, C++ logging
+    re.compile(r"\[[A-Za-z_][\w-]*?(?P<local>\d{1,9})\]:"),  # torchrun --tee
+    re.compile(r"\[\d+,(?P<rank>\d{1,9})\]<std(?:out|err)>: ?"),  # mpirun --tag-output
 )
+_RAY = (re.compile(r"\([A-Za-z_][\w.]* pid=\d+(?:, ip=[\d.]+)?\) "),)
+_NUMERIC = (_CRI, _KUBECTL_STAMP, _TORCHX, _SRUN)
+# By the first character, since most pieces of most logs have no prefix.
+_BY_FIRST = {"[": _BRACKETED, "(": _RAY, " ": (_SRUN,), **dict.fromkeys("0123456789", _NUMERIC)}
+_REPEATED = "x across cluster]"
 _RAY_REPEATED = re.compile(r" \[repeated \d+x across cluster\]$")
 # Standard logging writes while the line of a bar is still open: cut behind the closing bracket.
 _GLUED_BAR = re.compile(r"(\d{1,3}%\|[^|]*\| *\d+/\d+ \[[^\]]*\])(?=\S)")
@@ -56,6 +61,7 @@ class Normaliser:
 
     def __init__(self) -> None:
         self._begun = ""
+        self.in_container = False  # the runtime's tags were seen: lines may come in parts
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The non-blank pieces of ``data``, which must end with whole lines. Never raises."""
@@ -65,7 +71,8 @@ class Normaliser:
                 yield from self._clean(_decode(raw))
 
     def _clean(self, text: str) -> Iterator[Piece]:
-        text = _ESCAPES.sub("", text)
+        if "\x1b" in text or "\b" in text:
+            text = _ESCAPES.sub("", text)
         rank: int | None = None
         local = False
         stamp: str | None = None
@@ -81,13 +88,15 @@ class Normaliser:
             elif found.get("local") is not None and rank is None:
                 rank, local = int(found["local"]), True
             if match.re is _CRI:
+                self.in_container = True
                 # Runtimes cut lines at 16 KiB: tag P says that the rest follows.
                 text = (self._begun + text)[: 2 * MAX_PIECE_BYTES]
                 self._begun = text if found["tag"] == "P" else ""
                 if found["tag"] == "P":
                     return
-        text = _RAY_REPEATED.sub("", text)
-        glued = _GLUED_BAR.search(text)
+        if text.endswith(_REPEATED):
+            text = _RAY_REPEATED.sub("", text)
+        glued = _GLUED_BAR.search(text) if "%|" in text else None
         parts = (text,) if glued is None else (text[: glued.end(1)], text[glued.end(1) :])
         for part in parts:
             if part.strip():
@@ -99,8 +108,13 @@ def normalise(data: bytes) -> Iterator[Piece]:
     return Normaliser().feed(data)
 
 
+def strip_escapes(data: bytes) -> bytes:
+    """Without colours, cursor movements and backspaces, which may stand in the midst of words."""
+    return _RAW_ESCAPES.sub(b"", data) if b"\x1b" in data or b"\b" in data else data
+
+
 def _first_prefix(text: str) -> re.Match[str] | None:
-    for prefix in _PREFIXES:
+    for prefix in _BY_FIRST.get(text[:1], (_TORCHX,)):
         match = prefix.match(text)
         if match is not None:
             return match

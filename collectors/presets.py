@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from whyhang.collectors.preset_family import Family
 from whyhang.collectors.preset_patterns import (
+    COUNTER,
     FAMILIES,
-    HF,
     SPECIFIC,
-    STEP,
     TQDM_BAR,
     TQDM_OTHER,
-    Family,
 )
+from whyhang.collectors.presets_hf import HF
 from whyhang.schemas.progress import EventKind, LogLine
 
 # Long enough for the widest progress line known (verl prints some 4 KiB), short enough for regexes.
@@ -37,11 +37,13 @@ class Preset(Protocol):
     """Reads the lines of one family of frameworks.
 
     ``others`` counts movements of bars that belong to other phases (evaluation, loading): the job
-    is alive, though training does not advance.
+    is alive, though training does not advance. ``literals``: a line that says something has one of
+    these; None if any line may.
     """
 
     name: str
     others: int
+    literals: tuple[bytes, ...] | None
 
     def read(self, piece: str) -> LogLine | None:
         """What the piece says; None if nothing."""
@@ -101,15 +103,18 @@ class PatternPreset:
     def __init__(self, family: Family) -> None:
         self.name = family.name
         self.others = 0
+        self.literals = family.literals
         self._family = family
         self._bars = BarLatch() if family.latch else None
 
     def read(self, piece: str) -> LogLine | None:
         searched = piece[:_MAX_SEARCHED]
-        for kind, pattern in self._family.patterns:
-            match = pattern.search(searched)
+        for pattern in self._family.patterns:
+            if pattern.literal not in searched:
+                continue
+            match = pattern.regex.search(searched)
             if match is not None:
-                return self._judged(kind, match, piece)
+                return self._judged(pattern.kind, match, piece)
         return None
 
     def _judged(self, kind: EventKind, match: re.Match[str], piece: str) -> LogLine | None:
@@ -132,6 +137,7 @@ class TqdmPreset:
     def __init__(self) -> None:
         self.name = "tqdm"
         self.others = 0
+        self.literals: tuple[bytes, ...] | None = (b"%|",)
         self._bars = BarLatch()
         self._other_steps: dict[str, int] = {}
 
@@ -164,6 +170,7 @@ class LinesPreset:
     def __init__(self) -> None:
         self.name = "lines"
         self.others = 0
+        self.literals: tuple[bytes, ...] | None = None
 
     def read(self, piece: str) -> LogLine | None:
         return LogLine(kind="progress", text=piece[:_MAX_TEXT])
@@ -178,6 +185,7 @@ class RegexPreset:
     def __init__(self, pattern: str) -> None:
         self.name = "pattern"
         self.others = 0
+        self.literals: tuple[bytes, ...] | None = None
         try:
             self._regex = re.compile(pattern)
         except re.error as error:
@@ -247,6 +255,11 @@ class PresetReader:
     def preset(self) -> str | None:
         """The name of the preset in use; None while none was found."""
         return None if self._chosen is None else self._chosen.name
+
+    @property
+    def literals(self) -> tuple[bytes, ...] | None:
+        """Lines without one of these say nothing; None where any line may say something."""
+        return None if self._chosen is None or self._candidates else self._chosen.literals
 
     @property
     def others(self) -> int:
@@ -343,7 +356,7 @@ def _all_candidates() -> list[_Candidate]:
         *specific,
         _Candidate(PatternPreset(HF), HF, own_line=True),
         _Candidate(TqdmPreset(), None),
-        _Candidate(PatternPreset(STEP), STEP),
+        _Candidate(PatternPreset(COUNTER), COUNTER),
     ]
 
 

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from whyhang.collectors.log_events import find_events
-from whyhang.collectors.log_gate import LogGate
-from whyhang.collectors.normalise import Normaliser
-from whyhang.collectors.presets import PresetReader
 from whyhang.collectors.tail import Chunk, Tailer
+from whyhang.engine.log_source import LINES_KEPT, LogSource, is_theirs, shown
 from whyhang.engine.stamp import utc_now
 from whyhang.engine.streams import LogFile
 from whyhang.engine.watch import Transition, Watch
 from whyhang.schemas.config import Config
 from whyhang.schemas.progress import LogEvent, LogLine, Progress
 
-LINES_KEPT = 400
 NOTABLE_KEPT = 2000
-# What a poll takes in of one file: the newest lines tell the progress, and the CPU is the job's.
-LINES_PER_POLL = 2000
-LINE_CHARACTERS = 4000
 # Enough for a rhythm, where only its median is known.
 PRIMED_GAPS = 16
-OWN_PREFIX = b"whyhang: "
 # A collective's timeout is about to end the job, and with it the evidence. A traceback is not
 # urgent: programs print them and go on; one whose process ends is noticed by its end.
 _URGENT = frozenset(("watchdog_timeout",))
 # torchrun's agent, where its own log is shown, before the processes of the next attempt.
-_RESTARTS = b"will restart worker group"
+_RESTARTS = "will restart worker group"
 
 
 class LogWatch:
@@ -47,11 +40,8 @@ class LogWatch:
         # Where those files end now, before anybody reads what their past tells.
         self._tailers[0].poll(now)
         self._named = self._progress.preset
-        self._normalisers: dict[str, Normaliser] = {}
-        self._readers: dict[str, PresetReader] = {}
-        self._others: dict[str, int] = {}
-        self._lines: deque[str] = deque(maxlen=LINES_KEPT)
-        self._gates: dict[str, LogGate] = {}
+        self._sources: dict[str, LogSource] = {}
+        self._lines: deque[bytes] = deque(maxlen=LINES_KEPT)
         self._notable: deque[str] = deque(maxlen=NOTABLE_KEPT)
         self._stepped = False
         self._restarts = False
@@ -120,7 +110,8 @@ class LogWatch:
     @property
     def excerpt(self) -> tuple[str, ...]:
         """The last lines of all logs."""
-        return tuple(self._lines)
+        lines = (shown(line) for line in self._lines)
+        return tuple(line.decode("utf-8", "replace") for line in lines if is_theirs(line))
 
     def events(self) -> tuple[LogEvent, ...]:
         """The faults that the log has told of."""
@@ -133,59 +124,27 @@ class LogWatch:
 
     def read(self, chunk: Chunk, now: float) -> None:
         """Take in new bytes of one file."""
-        source = chunk.source
-        if source not in self._readers:
-            self._normalisers[source] = Normaliser()
-            self._readers[source] = PresetReader(self._named, self._progress.pattern)
-            self._others[source] = 0
-            self._gates[source] = LogGate()
-        if not chunk.tentative:
-            self._restarts |= _RESTARTS in chunk.data
-        data = without_own(newest(chunk.data))
-        if not chunk.tentative:
-            self._lines.extend(_lines(data))
-        reader = self._readers[source]
+        if chunk.source not in self._sources:
+            made = LogSource(self._named, self._progress.pattern, self._lines)
+            self._sources[chunk.source] = made
+        source = self._sources[chunk.source]
         wall = time.time_ns()
-        for piece in self._normalisers[source].feed(data):
-            for came, line in reader.feed_at(now, piece.text, piece.rank):
-                # Lines that were kept until a preset was found have a rhythm, too.
-                self._told = max(self._told, came)
-                at = utc_now(wall - int((now - self._told) * 1e9))
-                self.watch.see(self._told, line, at, source)
-                if line.kind == "progress":
-                    self.preset = reader.preset
-                    self._stepped = True
-                    self.has_timed_out = False
-        if not chunk.tentative:
-            self._note_faults(self._gates[source].feed(chunk.data))
-        if reader.others > self._others[source]:
-            self._others[source] = reader.others
+        for came, line in source.progress(chunk, now):
+            # Lines that were kept until a preset was found have a rhythm, too.
+            self._told = max(self._told, came)
+            at = utc_now(wall - int((now - self._told) * 1e9))
+            self.watch.see(self._told, line, at, chunk.source)
+            if line.kind == "progress":
+                self.preset = source.preset
+                self._stepped = True
+                self.has_timed_out = False
+        self._note_faults(source.notable(chunk))
+        if source.others_moved():
             self.watch.alive(now)
 
-    def _note_faults(self, lines: Iterable[bytes]) -> None:
+    def _note_faults(self, lines: Sequence[str]) -> None:
         """Keep the few lines that may tell of a fault, however much is logged after them."""
-        fresh = [line.decode("utf-8", "replace") for line in lines]
-        self._notable.extend(fresh)
-        if any(event.kind in _URGENT for event in find_events(fresh)):
+        self._restarts |= any(_RESTARTS in line for line in lines)
+        self._notable.extend(lines)
+        if any(event.kind in _URGENT for event in find_events(lines)):
             self.has_timed_out = True
-
-
-def newest(data: bytes) -> bytes:
-    """The last lines, as many as one poll takes in."""
-    *dropped, tail = data.rsplit(b"\n", LINES_PER_POLL + 1)
-    return b"\n".join([*dropped[1:], tail]) if len(dropped) > LINES_PER_POLL else data
-
-
-def without_own(data: bytes) -> bytes:
-    """Drop what whyhang itself wrote: with ``2>&1`` it stands in the log that is watched."""
-    if OWN_PREFIX not in data:
-        return data
-    return b"\n".join(line for line in data.split(b"\n") if not line.startswith(OWN_PREFIX))
-
-
-def _lines(data: bytes) -> Iterator[str]:
-    """Lines for people: of a progress bar only its last state."""
-    for raw in data.split(b"\n"):
-        text = raw.rstrip(b"\r").rpartition(b"\r")[2][:LINE_CHARACTERS]
-        if text.strip():
-            yield text.decode("utf-8", "replace")

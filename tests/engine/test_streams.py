@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from whyhang.engine.configure import config_from, config_to
-from whyhang.engine.log_watch import LINES_PER_POLL, newest, without_own
+from whyhang.engine.log_source import LINES_PER_POLL, newest, without_own
 from whyhang.engine.streams import (
     LogFile,
     Stream,
