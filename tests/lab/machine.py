@@ -27,7 +27,7 @@ def why_not(needs: Iterable[Need]) -> str | None:
     """Why a scenario with these needs cannot be played here; None if it can."""
     if find_spec("torch") is None:
         return "PyTorch is not installed"
-    checks = {"freeze": _why_not_frozen, "fuse": _why_no_fuse, "compiler": _why_no_compiler}
+    checks = {"freeze": _why_not_frozen, "fuse": why_no_fuse, "compiler": _why_no_compiler}
     return next(filter(None, (checks[need]() for need in needs)), None)
 
 
@@ -42,7 +42,8 @@ def _why_not_frozen() -> str | None:
     return None
 
 
-def _why_no_fuse() -> str | None:
+def why_no_fuse() -> str | None:
+    """Why no FUSE file system can be mounted here; None if one can."""
     if os.geteuid() != 0:
         return "mounting a FUSE file system needs root"
     try:
