@@ -24,6 +24,7 @@ from whyhang.schemas.config import (
     OnHangConfig,
     ProgressConfig,
     StoreConfig,
+    TopologyConfig,
 )
 
 DEFAULT_PATH = "hang.yaml"
@@ -76,7 +77,7 @@ def config_from(data: Mapping[str, Any]) -> Config:
         collect=_section(CollectConfig, data["collect"]),
         on_hang=_section(OnHangConfig, data["on_hang"]),
         store=_section(StoreConfig, data["store"]),
-        topology=dict(data["topology"]),
+        topology=_section(TopologyConfig, data["topology"]),
     )
 
 

@@ -16,8 +16,10 @@ from whyhang.schemas.config import (
     OnHangConfig,
     ProgressConfig,
     StoreConfig,
+    TopologyConfig,
 )
 from whyhang.schemas.process import ProcessKind
+from whyhang.schemas.topology import DIMENSIONS
 
 T = TypeVar("T")
 Convert = Callable[[Item], Any]
@@ -40,9 +42,7 @@ def build_config(top: Mapping[str, Item]) -> Config:
             top.get("store"),
             {"path": _text, "keep": _seconds, "max_size": _bytes, "exchange": _optional_text},
         ),
-        topology={
-            name: cast("int", item.value) for name, item in _parts(top.get("topology")).items()
-        },
+        topology=_topology(top.get("topology")),
         report={name: item.value for name, item in _parts(top.get("report")).items()},
     )
 
@@ -91,6 +91,17 @@ def _on_hang(item: Item | None) -> OnHangConfig:
         ),
         item,
         {"action": _text, "grace": _seconds},
+    )
+
+
+def _topology(item: Item | None) -> TopologyConfig:
+    if item is None or not _parts(item):
+        return TopologyConfig()
+    place = f"{item.key_span.file}:{item.key_span.line}"
+    return _section(
+        lambda **given: TopologyConfig(**given, place=place),
+        item,
+        {**dict.fromkeys(DIMENSIONS, lambda part: cast("int", part.value)), "order": _text},
     )
 
 

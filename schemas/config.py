@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from whyhang.schemas.process import ProcessKind
+from whyhang.schemas.topology import RankOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,19 @@ class CollectConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyConfig:
+    """``topology:``; None where nothing is said. ``place`` is where it stands, for messages."""
+
+    tensor: int | None = None
+    context: int | None = None
+    expert: int | None = None
+    data: int | None = None
+    pipeline: int | None = None
+    order: RankOrder | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OnHangConfig:
     """``on_hang:``; ``action`` is what is done to the job, nothing by default."""
 
@@ -90,5 +104,5 @@ class Config:
     collect: CollectConfig = CollectConfig()
     on_hang: OnHangConfig = OnHangConfig()
     store: StoreConfig = StoreConfig()
-    topology: Mapping[str, int] = field(default_factory=dict)
+    topology: TopologyConfig = TopologyConfig()
     report: Mapping[str, object] = field(default_factory=dict)

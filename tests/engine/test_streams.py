@@ -17,7 +17,13 @@ from whyhang.engine.streams import (
     plan_streams,
 )
 from whyhang.engine.sweep import sweep
-from whyhang.schemas.config import CheckpointConfig, Config, OnHangConfig, ProgressConfig
+from whyhang.schemas.config import (
+    CheckpointConfig,
+    Config,
+    OnHangConfig,
+    ProgressConfig,
+    TopologyConfig,
+)
 
 TERMINAL = Stream(fd=1, kind="terminal")
 PIPE = Stream(fd=1, kind="pipe", identity=(1, 10))
@@ -108,6 +114,6 @@ def test_sections_survive_the_way_through_json() -> None:
             log=("a.log", "b.log"), checkpoint=CheckpointConfig(path="ckpt", max_age=60.0)
         ),
         on_hang=OnHangConfig(action="stop", grace=5.0),
-        topology={"tensor": 4},
+        topology=TopologyConfig(tensor=4, place="hang.yaml:3"),
     )
     assert config_from(json.loads(json.dumps(config_to(config)))) == config

@@ -111,7 +111,9 @@ def test_the_sections_are_typed() -> None:
     assert (config.detect.stall, config.detect.floor, config.detect.confirm) == (None, 180, 20)
     assert config.detect.phases == {"load": 3 * 3600, "eval": 3600}
     assert config.collect.kinds == ("trainer", "dataloader")
-    assert config.topology == {"tensor": 4, "pipeline": 2}
+    assert (config.topology.tensor, config.topology.pipeline) == (4, 2)
+    assert (config.topology.expert, config.topology.order) == (None, None)
+    assert config.topology.place.endswith("example.yaml:95")
     assert (config.on_hang.action, config.on_hang.grace) == ("stop", 60)
     assert config.on_hang.notify_post == "https://example.org/x"
     assert (config.store.keep, config.store.max_size) == (7 * 86400, 512 * 2**20)
