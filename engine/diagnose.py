@@ -9,6 +9,7 @@ from whyhang.engine.facts import Facts, position, status
 from whyhang.engine.judge import open_court, reach
 from whyhang.engine.merge import build_tree
 from whyhang.engine.suspects import describe, rank_classes
+from whyhang.engine.topology import NOT_TOLD
 from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.diagnosis import Diagnosis, Group
 from whyhang.schemas.frame import Frame
@@ -22,6 +23,7 @@ def diagnose(incident: Incident, ruleset: Ruleset, *, version: str | None = None
     """Judge an incident and prepare what the renderers need. Pure."""
     court = open_court(ruleset, incident)
     verdict = reach(court, version=version)
+    topology = court.facts.world.topology
     return Diagnosis(
         incident=incident,
         verdict=verdict,
@@ -30,6 +32,7 @@ def diagnose(incident: Incident, ruleset: Ruleset, *, version: str | None = None
             *group_ranks(court.facts, verdict.suspects.ranks),
             *_group_unranked(court.facts),
         ),
+        topology=None if topology == NOT_TOLD else topology,
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 from whyhang.engine.facts import Facts, position, status
+from whyhang.engine.suspect_groups import exact_groups
 from whyhang.engine.suspects import describe, rank_classes
 from whyhang.rules.messages import render_message
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.rankset import RankSet
-from whyhang.schemas.verdict import SuspectPosition, Verdict
+from whyhang.schemas.verdict import SuspectPosition, Suspects, Verdict
 
 RUNS_SHOWN = 8
 # The lists whose frames wait for other ranks.
@@ -39,7 +40,9 @@ CAUSES = {
 def headline_of(verdict: Verdict, facts: Facts, message: str = "") -> str:
     """The headline; a rule's own message comes first."""
     if message:
-        return render_message(message, message_values(verdict)).strip()
+        return render_message(
+            message, message_values(verdict, _groups(verdict.suspects, facts))
+        ).strip()
     if verdict.verdict == "local_hang":
         return _local(verdict, facts)
     if verdict.verdict == "global_hang":
@@ -59,7 +62,7 @@ def name_ranks(ranks: RankSet) -> str:
 def _local(verdict: Verdict, facts: Facts) -> str:
     suspects = verdict.suspects
     be = "is" if len(suspects.ranks) == 1 else "are"
-    text = f"Local hang: {name_ranks(suspects.ranks)}{_nodes(suspects.nodes)}"
+    text = f"Local hang: {name_ranks(suspects.ranks)}{_shared(suspects, facts)}"
     text += f" {be} {CAUSES[verdict.category]}"
     if suspects.positions:
         first = suspects.positions[0]
@@ -108,7 +111,7 @@ def _count(ranks: RankSet, facts: Facts) -> tuple[int, int]:
 
 def _global(verdict: Verdict, facts: Facts) -> str:
     if verdict.suspects.ranks:
-        odd = name_ranks(verdict.suspects.ranks)
+        odd = name_ranks(verdict.suspects.ranks) + _bracketed(_groups(verdict.suspects, facts))
         place = (
             verdict.suspects.positions[0].frame if verdict.suspects.positions else "another call"
         )
@@ -187,19 +190,30 @@ def _position(position: SuspectPosition) -> str:
     return f"{position.frame}{who}"
 
 
+def _shared(suspects: Suspects, facts: Facts) -> str:
+    """The groups that the suspects make up, and their nodes."""
+    return _bracketed("; ".join(filter(None, (_groups(suspects, facts), _nodes(suspects.nodes)))))
+
+
+def _bracketed(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def _groups(suspects: Suspects, facts: Facts) -> str:
+    return ", ".join(exact_groups(facts.world.topology, suspects.ranks))
+
+
 def _nodes(nodes: tuple[str, ...]) -> str:
-    if not nodes:
-        return ""
     shown = ", ".join(nodes[:3])
-    return f" ({shown})" if len(nodes) <= 3 else f" ({shown} and {len(nodes) - 3} more nodes)"
+    return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more nodes"
 
 
-def message_values(verdict: Verdict) -> dict[str, object]:
-    """What a rule's message may use."""
+def message_values(verdict: Verdict, groups: str = "") -> dict[str, object]:
+    """What a rule's message may use; ``groups`` are those that the suspects make up."""
     positions = verdict.suspects.positions
     return {
         "ranks": verdict.suspects.ranks.format(RUNS_SHOWN),
-        "who": name_ranks(verdict.suspects.ranks),
+        "who": name_ranks(verdict.suspects.ranks) + _bracketed(groups),
         "nodes": list(verdict.suspects.nodes),
         "position": positions[0].frame if positions else "",
         "verdict": verdict.verdict,

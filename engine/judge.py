@@ -13,6 +13,7 @@ from whyhang.engine.headline import headline_of
 from whyhang.engine.next_steps import next_steps
 from whyhang.engine.positions import Positions
 from whyhang.engine.suspects import name_suspects
+from whyhang.engine.topology import find_topology
 from whyhang.engine.unseen import not_seen
 from whyhang.engine.world import World
 from whyhang.engine.would_change import would_change
@@ -43,7 +44,8 @@ class Court:
 
 def open_court(ruleset: Ruleset, incident: Incident) -> Court:
     """Arrange an incident's facts for a ruleset."""
-    facts = Facts(World(incident), Positions(ruleset.lists))
+    topology = find_topology(ruleset.config.topology, incident)
+    facts = Facts(World(incident, topology), Positions(ruleset.lists))
     evaluator = Evaluator(ruleset, facts)
     return Court(ruleset, incident, facts, evaluator, Explainer(evaluator))
 

@@ -17,6 +17,7 @@ from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import Verdict
 
 NOBODY_TEXT = "nobody"
+NO_GROUPS = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,9 @@ def check_verdict(trial: Trial, expected: Expectation) -> Iterator[Mismatch]:
             places = "; ".join(position.frame for position in verdict.suspects.positions)
             if expected.position not in places:
                 pairs.append(("position", expected.position, places or "none"))
+        if expected.groups is not None:
+            groups = ", ".join(verdict.suspects.groups)
+            pairs.append(("groups", expected.groups, groups or NO_GROUPS))
     for what, wanted_, found_ in pairs:
         if wanted_ is not None and wanted_ != found_:
             yield Mismatch(
@@ -171,6 +175,7 @@ def asks_for_verdict(expected: Expectation) -> bool:
         expected.winner,
         expected.message,
         expected.position,
+        expected.groups,
         expected.none,
     )
     about_suspects = expected.rule is None and expected.suspects is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,14 @@ from pathlib import Path
 from whyhang.engine.incidents import read_evidence
 from whyhang.engine.rule_frames import build_stack
 from whyhang.rules.test_cases import LogFacts, NodeFacts, ProcessFacts, Stage, WorldFacts
-from whyhang.schemas.config import DetectConfig
+from whyhang.schemas.config import DetectConfig, TopologyConfig
 from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, IoCounters, OsThread, Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressState
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.topology import RANK_ORDERS
 
 PRINT_ID = "1780890495107774003"
 START = datetime(2026, 6, 8, 3, 48, 15, tzinfo=timezone.utc)
@@ -130,6 +132,7 @@ def _samples(
 ) -> Iterator[Snapshot]:
     counters: dict[tuple[int, str], float] = {}
     before = 0.0
+    cmdline = _cmdline(world.topology)
     for number, moment in enumerate(moments):
         stage = [stage for stage in world.stages if stage.since <= moment][-1]
         builder = _Sample(
@@ -138,6 +141,7 @@ def _samples(
             number=number,
             age=moments[-1] - moment,
             is_last=number == len(moments) - 1,
+            cmdline=cmdline,
         )
         yield Snapshot(
             index=number,
@@ -146,6 +150,20 @@ def _samples(
             processes=tuple(builder.processes(stage, nodes, world.ranks_per_node)),
         )
         before = moment
+
+
+def _cmdline(topology: TopologyConfig) -> tuple[str, ...] | None:
+    """What starts trainers in such groups; None where a test says nothing of them."""
+    sizes = {
+        "--tensor-model-parallel-size": topology.tensor,
+        "--pipeline-model-parallel-size": topology.pipeline,
+        "--context-parallel-size": topology.context,
+        "--expert-model-parallel-size": topology.expert,
+    }
+    words = [word for name, size in sizes.items() if size for word in (name, str(size))]
+    if topology.order == RANK_ORDERS[1]:
+        words.append("--use-tp-pp-dp-mapping")
+    return ("python3", "train.py", *words) if words else None
 
 
 class _Sample:
@@ -159,12 +177,14 @@ class _Sample:
         number: int,
         age: float,
         is_last: bool,
+        cmdline: tuple[str, ...] | None,
     ) -> None:
         self.counters = counters
         self.elapsed = elapsed
         self.number = number
         self.age = age
         self.is_last = is_last
+        self.cmdline = cmdline
 
     def processes(self, stage: Stage, nodes: tuple[Node, ...], per_node: int) -> Iterator[Process]:
         for one in stage.classes:
@@ -177,7 +197,8 @@ class _Sample:
                     if facts.status == "exited" and self.is_last and node.status == "ok":
                         # On a node that was read, what has no line has exited.
                         continue
-                    yield self.process(facts, rank, node.name, pid + offset, offset)
+                    made = self.process(facts, rank, node.name, pid + offset, offset)
+                    yield made if offset else replace(made, cmdline=self.cmdline)
 
     def process(self, facts: ProcessFacts, rank: int, node: str, pid: int, worker: int) -> Process:
         state = self.state(facts)

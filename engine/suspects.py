@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from whyhang.engine.facts import Facts, position
 from whyhang.engine.positions import is_user_code
+from whyhang.engine.suspect_groups import exact_groups, shared_group
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.process import PROCESS_KINDS, ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
@@ -17,7 +18,7 @@ WORKING_CHILDREN: tuple[ProcessKind, ...] = ("dataloader", "checkpoint")
 
 
 def name_suspects(facts: Facts, ranks: RankSet) -> Suspects:
-    """The suspects with their nodes and positions: the worker's first, then the trainer's."""
+    """The suspects with their nodes, groups and positions: the worker's before the trainer's."""
     if not ranks:
         return Suspects()
     nodes = []
@@ -25,7 +26,13 @@ def name_suspects(facts: Facts, ranks: RankSet) -> Suspects:
         node = facts.world.ranks.subjects[rank].node
         if node is not None and node.name not in nodes:
             nodes.append(node.name)
-    return Suspects(ranks=ranks, nodes=tuple(nodes), positions=positions_of(facts, ranks))
+    topology = facts.world.topology
+    return Suspects(
+        ranks=ranks,
+        nodes=tuple(nodes),
+        groups=exact_groups(topology, ranks) or shared_group(topology, ranks),
+        positions=positions_of(facts, ranks),
+    )
 
 
 def positions_of(facts: Facts, ranks: RankSet) -> tuple[SuspectPosition, ...]:

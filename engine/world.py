@@ -12,10 +12,13 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from whyhang.engine.stalled_operations import name_absent
+from whyhang.engine.topology import NOT_TOLD
 from whyhang.schemas.incident import Incident, Node
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Thread
+from whyhang.schemas.topology import Topology
 
 ScopeName: TypeAlias = Literal["job", "rank", "node", "process", "child", "thread"]
 Track: TypeAlias = tuple[Process | None, ...]
@@ -59,9 +62,10 @@ class World:
     event names: a verdict may rest on the log where no stack could be had.
     """
 
-    def __init__(self, incident: Incident) -> None:
+    def __init__(self, incident: Incident, topology: Topology | Missing = NOT_TOLD) -> None:
         incident = name_absent(incident)
         self.incident = incident
+        self.topology = topology
         self._nodes = {node.name: node for node in incident.nodes}
         self._asked = [node for node in incident.nodes if node.was_asked]
         self._kin: dict[tuple[ScopeName, ScopeName], Mapping[int, Sequence[int]]] = {}

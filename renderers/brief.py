@@ -13,6 +13,7 @@ from whyhang.schemas.diagnosis import Diagnosis, Group
 from whyhang.schemas.evidence import Evidence
 from whyhang.schemas.incident import Incident
 from whyhang.schemas.rankset import NOBODY, RankSet
+from whyhang.schemas.topology import Topology
 from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import Verdict
 
@@ -106,7 +107,7 @@ def brief(diagnosis: Diagnosis, *, files: Sequence[str] = (), command: str | Non
         rule=verdict.rule,
         overrides=tuple(map(_short, verdict.overrides)),
         summary="" if verdict.summary == verdict.headline else one_line(verdict.summary),
-        job=tuple(_job(incident)),
+        job=tuple(_job(diagnosis)),
         suspects=suspects[:_SHOWN_SUSPECTS],
         suspects_left=max(0, len(suspects) - _SHOWN_SUSPECTS),
         nobody="" if suspects else _nobody(diagnosis),
@@ -143,7 +144,8 @@ def _short(text: str, limit: int = _LONGEST) -> str:
     return shorten(one_line(text), limit)
 
 
-def _job(incident: Incident) -> Iterator[str]:
+def _job(diagnosis: Diagnosis) -> Iterator[str]:
+    incident, topology = diagnosis.incident, diagnosis.topology
     if incident.job_id or incident.job_name:
         both = incident.job_name if incident.job_id else None
         name = f" ({_short(both, _LONGEST_NAME)})" if both else ""
@@ -152,6 +154,8 @@ def _job(incident: Incident) -> Iterator[str]:
         yield count_of(incident.world_size, "rank")
     if incident.nodes:
         yield count_of(len(incident.nodes), "node")
+    if isinstance(topology, Topology):
+        yield f"{topology} (from {_short(topology.source, _LONGEST_NAME)})"
     at = incident.finished_at or incident.taken_at
     if at:
         yield f"collected {words.moment(at)}"

@@ -8,6 +8,7 @@ from whyhang.renderers import words
 from whyhang.renderers.clean import one_line
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.incident import Incident, Node
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.unread import UnreadKind
 
@@ -47,6 +48,8 @@ def not_seen(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{len(names)} {has} no known rank: {words.some(names, words.SHOWN_NAMELESS)}"
     if diagnosis.tree is None:
         yield "no stacks at all"
+    if isinstance(diagnosis.topology, Missing):
+        yield f"parallel groups: {one_line(diagnosis.topology.reason)}"
     for name, source in sorted(incident.sources.items()):
         if not source.ok:
             label = words.SOURCE_WORDS.get(name, one_line(name))

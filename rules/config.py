@@ -42,7 +42,7 @@ def build_config(top: Mapping[str, Item]) -> Config:
             top.get("store"),
             {"path": _text, "keep": _seconds, "max_size": _bytes, "exchange": _optional_text},
         ),
-        topology=_topology(top.get("topology")),
+        topology=topology_of(top.get("topology")),
         report={name: item.value for name, item in _parts(top.get("report")).items()},
     )
 
@@ -94,7 +94,8 @@ def _on_hang(item: Item | None) -> OnHangConfig:
     )
 
 
-def _topology(item: Item | None) -> TopologyConfig:
+def topology_of(item: Item | None) -> TopologyConfig:
+    """The sizes of parallel groups that a mapping states."""
     if item is None or not _parts(item):
         return TopologyConfig()
     place = f"{item.key_span.file}:{item.key_span.line}"

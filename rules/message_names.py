@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 MESSAGE_NAMES: Mapping[str, str] = {
     "ranks": "the ranks at fault, as text: 40-47/60",
-    "who": "the same in words: rank 3, or ranks 40-47/60",
+    "who": "the same in words: rank 3, or ranks 40-47 (pp stage 2)",
     "nodes": "the names of their nodes, a list",
     "position": "where the first of them stands: read_shard /workspace/data.py:58",
     "verdict": "the rule's verdict",

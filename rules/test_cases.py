@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from whyhang.schemas.config import TopologyConfig
 from whyhang.schemas.evidence import Span
 from whyhang.schemas.incident import NodeStatus, Trigger
 from whyhang.schemas.process import ProcessKind
@@ -122,6 +123,7 @@ class WorldFacts:
     nodes: int
     ranks_per_node: int
     size: int | None
+    topology: TopologyConfig = TopologyConfig()
     moments: tuple[float, ...]
     log: tuple[LogFacts, ...]
     stages: tuple[Stage, ...]
@@ -150,6 +152,7 @@ class Expectation:
     winner: str | None = None
     message: str | None = None
     position: str | None = None
+    groups: str | None = None
     none: bool | None = None
 
 

@@ -21,7 +21,17 @@ from whyhang.rules.test_world import WorldReader
 from whyhang.rules.validate import validate
 
 SCHEMA = "hang_test.v1.json"
-_TEXTS = ("rule", "result", "verdict", "category", "confidence", "winner", "message", "position")
+_TEXTS = (
+    "rule",
+    "result",
+    "verdict",
+    "category",
+    "confidence",
+    "winner",
+    "message",
+    "position",
+    "groups",
+)
 
 
 def read_test_file(path: Path) -> RuleTestFile:

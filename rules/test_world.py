@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 from whyhang.rules.assemble import Item
+from whyhang.rules.config import topology_of
 from whyhang.rules.findings import Finding
 from whyhang.rules.quantities import parse_duration
 from whyhang.rules.series import expand, expand_words, step_of
@@ -64,6 +65,7 @@ class WorldReader:
             nodes=nodes,
             ranks_per_node=per_node,
             size=size,
+            topology=topology_of(self._either(parts, "topology")),
             moments=moments,
             log=self._log(parts, max(1, len(moments))),
             stages=tuple(stages),

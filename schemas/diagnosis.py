@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whyhang.schemas.incident import Incident
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.stacktree import StackTree
+from whyhang.schemas.topology import Topology
 from whyhang.schemas.verdict import Verdict
 
 
@@ -30,9 +32,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """One incident with its verdict, ready to be rendered. ``tree`` is None without stacks."""
+    """One incident with its verdict, ready to be rendered. ``tree`` is None without stacks.
+
+    ``topology`` is None where no source says anything of it.
+    """
 
     incident: Incident
     verdict: Verdict
     tree: StackTree | None = None
     groups: tuple[Group, ...] = ()
+    topology: Topology | Missing | None = None

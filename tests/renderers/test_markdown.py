@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from whyhang.renderers.markdown import cell, code, plain, prose, render_markdown
+from whyhang.renderers.terminal import render_terminal
 from whyhang.schemas.diagnosis import Diagnosis
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.topology import Topology
 from whyhang.schemas.verdict import Suspects, Undecided
 
 
@@ -108,3 +113,15 @@ def test_undecided_rules_are_told_by_what_they_lack(local: Diagnosis) -> None:
     lacking = tuple(Undecided(rule=f"r/{n}", because=("no sample",)) for n in range(3))
     page = render_markdown(replace(local, verdict=replace(local.verdict, undecided=lacking)))
     assert "- undecided: `r/0`, `r/1`, `r/2`; missing: no sample" in page
+
+
+@pytest.mark.parametrize("render", [render_markdown, lambda seen: "\n".join(render_terminal(seen))])
+def test_the_source_of_the_topology_is_named(
+    local: Diagnosis, render: Callable[[Diagnosis], str]
+) -> None:
+    """The report says which groups there are and who told, or why there are none."""
+    groups = Topology(world_size=8, tensor=4, source="hang.yaml:7")
+    assert "tp 4 x dp 2 (from hang.yaml:7)" in render(replace(local, topology=groups))
+    text = render(replace(local, topology=Missing("tensor 3 does not divide the world")))
+    assert "arallel groups: tensor 3 does not divide the world" in text
+    assert "arallel groups" not in render(local)
