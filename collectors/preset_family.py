@@ -51,7 +51,8 @@ class Family:
     ``latch``: bars have no description, so once the training bar's total is known, bars with
     another total belong to other phases. ``hints``: a line that tells of progress has one of these
     in lower case; they spare a foreign log most of the regexes. ``literals``: every line that the
-    family reads has one of these; None where that is not known.
+    family reads has one of these; None where that is not known. ``ends_only``: there may be one
+    line an epoch only, always of the last step.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Family:
     hints: tuple[str, ...] = ()
     latch: bool = False
     literals: tuple[bytes, ...] | None = None
+    ends_only: bool = False
     patterns: tuple[LinePattern, ...]
 
 
@@ -80,6 +82,7 @@ def family(
     lines: Mapping[EventKind, tuple[str, ...]],
     latch: bool = False,
     any_case: tuple[str, ...] = (),
+    ends_only: bool = False,
 ) -> Family:
     """Compile a family. ``any_case``: letters may be of either case, and these are its literals."""
     flags = re.IGNORECASE if any_case else 0
@@ -93,6 +96,7 @@ def family(
         aliases=aliases,
         hints=hints,
         latch=latch,
+        ends_only=ends_only,
         literals=_encoded(any_case or [pattern.literal for pattern in patterns]),
         patterns=patterns,
     )

@@ -208,6 +208,7 @@ class _Candidate:
         self.preset = preset
         self._hints = family.hints if family is not None else ("%|",)
         # Every loop may draw a bare bar: a family of bars must also show a line of its own.
+        self._ends_only = family is not None and family.ends_only
         self._wants_own_line = own_line
         self._rises = 0
         self._last = -math.inf
@@ -220,7 +221,7 @@ class _Candidate:
         line = self.preset.read(piece)
         if line is None or line.kind != "progress" or line.step is None:
             return
-        if line.step > self._last:
+        if line.step > self._last or (self._ends_only and line.step == line.total):
             self._rises += 1
         elif line.step < self._last:
             self._rises = 1

@@ -37,8 +37,9 @@ MEGATRON = family(
             rf"(?:^|[\s\]>])iteration +{STEP}/ *{TOTAL} \|"
             rf".*?elapsed time per iteration \(ms\): +{MS}\b"
             rf"(?:.*?\b(?:lm|policy) loss: +{LOSS}\b)?",
-            # The FSDP2 trainer of MindSpeed.
+            # The FSDP2 trainers of MindSpeed.
             rf"(?:^|[\s\]>])iteration:? +{STEP}(?:/ *{TOTAL})? \| *consumed ",
+            rf"(?:^|[\s\]>])iteration: +{STEP} \|(?:.*?\bloss: +{LOSS})?",
         ),
         "compile": (
             r"^> compiling dataset index builder",
@@ -181,6 +182,7 @@ FAIRSEQ = family(
         ),
         "progress": (
             rf"\| train_inner \| epoch {EPOCH}:.*?\bloss={LOSS}.*?\bnum_updates={STEP}\b",
+            rf'\| train_inner \| \{{"epoch": {EPOCH},.*?"loss": "{LOSS}".*?"num_updates": "{STEP}"',
         ),
         "init": (r"begin training epoch",),
     },
@@ -213,6 +215,7 @@ LITGPT = family(
         "init": (r"^Verifying settings \.\.\.",),
     },
 )
+_NAMED_EPOCH = rf"(?:.*?\b(?:progress_or_epoch|epoch): (?P<epoch>{FLOAT}))?"
 PADDLE = family(
     "paddle",
     "paddleformers",
@@ -220,12 +223,12 @@ PADDLE = family(
     hints=("global_step:", "trainprocess"),
     lines={
         "end": (r"Training completed\.",),
-        "eval": (r"\*{5} Running Evaluation \*{5}", rf"\beval_loss: {LOSS},"),
+        "eval": (r"\*{5} Running Evaluation \*{5}", rf"\beval_loss: {LOSS},{_NAMED_EPOCH}"),
         "checkpoint_save_start": (rf"Saving model checkpoint to .*?checkpoint-{STEP}",),
         "progress": (
             rf"- loss: {LOSS}, learning_rate: .*?global_step: {STEP},"
             rf"(?:.*?interval_runtime: {SECONDS})?"
-            rf"(?:.*?\b(?:progress_or_epoch|epoch): (?P<epoch>{FLOAT}))?",
+            rf"{_NAMED_EPOCH}",
             rf"^\s*TrainProcess: *{BAR}",
         ),
         "init": (r"\*{5} Running training \*{5}",),

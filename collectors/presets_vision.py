@@ -23,7 +23,7 @@ PYTORCH_EXAMPLES = family(
     lines={
         "eval": (
             rf"^Test set: Average loss: {LOSS}",
-            rf"^Test: \[ *{STEP}/{TOTAL}\]\tTime",
+            rf"^Test: \[ *{STEP}/{TOTAL}\]\tTime(?:.*?\bLoss +{LOSS})?",
         ),
         "progress": (
             rf"^Train Epoch: {EPOCH} \[{STEP}/{TOTAL} \( *\d+%\)\]\s+Loss: {LOSS}",
@@ -98,6 +98,7 @@ ULTRALYTICS = family(
 KERAS = family(
     "keras",
     hints=("/step",),
+    ends_only=True,
     lines={
         "checkpoint_save_start": (rf"^Epoch {EPOCH}: saving model to ",),
         "progress": (

@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"cannot read {log}: {error.strerror}") from error
     name = "your pattern" if options.pattern is not None else f"preset {preset}"
     _say(f"{name}: {count} events")
+    if preset == "lines" and options.pattern is None:
+        _say("any line counts as progress: the weakest signal, for logs go on in a hang, too")
     return 0
 
 

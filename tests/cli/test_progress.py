@@ -135,3 +135,14 @@ def test_a_line_of_megabytes_is_bounded() -> None:
 def test_detection_answers_none_for_bytes_that_are_no_log() -> None:
     """Binary data has no preset."""
     assert detect_preset([bytes(range(256)) * 64]) is None
+
+
+def test_any_line_is_called_the_weakest_signal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With `lines` each line counts, and it is said what that is worth."""
+    log = write(tmp_path, "hello\nworld\n")
+    assert main(["progress", str(log), "--preset", "lines", "--format", "jsonl"]) == 0
+    told = capsys.readouterr()
+    assert [json.loads(line)["step"] for line in told.out.splitlines()] == [None, None]
+    assert "weakest signal" in told.err
