@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from whyhang.engine.facets import process_of
@@ -37,23 +38,32 @@ def not_seen(facts: Facts) -> tuple[NotSeen, ...]:
         if not node.was_asked and node.ranks:
             why = _Why(f"{node.name}: {node.reason or 'not collected'}")
             found[why] = found.get(why, NOBODY) | node.ranks
+    absent, closed = _absent(facts, found), _closed(facts)
+    if len(closed) == 1 and len(absent) == sum(map(len, closed.values())):
+        # Nobody else is left to be these ranks.
+        found.update({_named(why, pids): absent for why, pids in closed.items()})
+    else:
+        found.update({_Why("no process of these ranks was found"): absent} if absent else {})
+        found.update({_named(why, pids): NOBODY for why, pids in closed.items()})
+    return tuple(
+        NotSeen(ranks=ranks, reason=why.reason, kind=why.kind, cure=why.cure)
+        for why, ranks in found.items()
+    )
+
+
+def _absent(facts: Facts, found: Mapping[_Why, RankSet]) -> RankSet:
+    """The ranks of the job that nothing has told of; none where its size is unknown."""
     size = facts.world.incident.world_size
-    if size is not None and facts.world.ranks.members:
-        listed = RankSet.from_bits(facts.world.ranks.members)
-        for ranks in found.values():
-            listed = listed | ranks
-        beyond = RankSet.from_bits((1 << min(max(size, 0), MAX_RANK)) - 1) - listed
-        if beyond:
-            found[_Why("no process of these ranks was found")] = beyond
-    return (
-        *(NotSeen(ranks=ranks, reason=x.reason, kind=x.kind, cure=x.cure) for x, ranks in
-          found.items()),
-        *_without_rank(facts),
-    )  # fmt: skip
+    if size is None or not facts.world.ranks.members:
+        return NOBODY
+    listed = RankSet.from_bits(facts.world.ranks.members)
+    for ranks in found.values():
+        listed = listed | ranks
+    return RankSet.from_bits((1 << min(max(size, 0), MAX_RANK)) - 1) - listed
 
 
-def _without_rank(facts: Facts) -> list[NotSeen]:
-    """Trainers whose environment could not be read: which rank each one is nobody knows."""
+def _closed(facts: Facts) -> dict[_Why, list[int]]:
+    """Trainers whose environment could not be read, and with it their rank; by the reason."""
     last = facts.world.incident.last
     found: dict[_Why, list[int]] = {}
     for process in last.processes if last is not None else ():
@@ -61,15 +71,13 @@ def _without_rank(facts: Facts) -> list[NotSeen]:
         if process.kind == "trainer" and lacks and process.state not in ("Z", "X"):
             why = _of_dump(process.dump, process.threads)
             found.setdefault(why, []).append(process.pid)
-    return [
-        NotSeen(
-            ranks=NOBODY,
-            reason=f"{_name_pids(pids)}, whose rank could not be read either: {why.reason}",
-            kind=why.kind,
-            cure=why.cure,
-        )
-        for why, pids in found.items()
-    ]
+    return found
+
+
+def _named(why: _Why, pids: list[int]) -> _Why:
+    return replace(
+        why, reason=f"{_name_pids(pids)}, whose rank could not be read either: {why.reason}"
+    )
 
 
 def _name_pids(pids: list[int]) -> str:

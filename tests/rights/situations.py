@@ -9,7 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -134,3 +136,12 @@ def is_free(pid: int) -> bool:
         return running and read_status(pid).get("TracerPid") == "0"
 
     return eventually(free)
+
+
+def python_without_pyspy(folder: Path) -> str:
+    """An environment beside which no py-spy lies, but which has all else that this one has."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    packages = sysconfig.get_path("purelib")
+    (site / "others.pth").write_text(f"import site; site.addsitedir({packages!r})\n")
+    return str(folder / "bin/python")

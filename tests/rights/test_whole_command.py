@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.rights.conftest import StartJob, Told
+from tests.rights.conftest import Job, StartJob, Told
 from tests.rights.situations import (
     AS_NOBODY,
     IN_NEW_PID_NAMESPACE,
@@ -23,6 +23,7 @@ from tests.rights.situations import (
     needs_filter,
     needs_namespaces,
     needs_root,
+    python_without_pyspy,
     under_filter,
 )
 from whyhang.collectors.procfs import read_inner_pid, read_status
@@ -79,9 +80,9 @@ def test_one_rank_that_is_closed_to_us(start_job: StartJob, whyhang: Collect) ->
     assert "load_shard" in told.words
     ranks = {process["pid"]: process.get("rank") for process in _trainers(told)}
     assert ranks == {job.ranks[0]: None, job.ranks[1]: 1}
-    unread = {entry.get("kind"): entry for entry in told.verdict["not_seen"]}
-    assert str(job.ranks[0]) in unread["permission"]["reason"]
-    assert unread[None]["ranks"] == "0"
+    (unread,) = told.verdict["not_seen"]
+    assert (unread["kind"], unread["ranks"]) == ("permission", "0")
+    assert str(job.ranks[0]) in unread["reason"]
 
 
 @needs_namespaces
@@ -110,21 +111,9 @@ def test_a_collector_under_a_filter(start_job: StartJob, whyhang: Collect) -> No
         assert (process["dump"]["ok"], process["dump"]["kind"]) == (True, "seccomp")
 
 
-def _python_without_pyspy(folder: Path) -> str:
-    """An environment beside which no py-spy lies, but which has all else that this one has."""
-    import sysconfig
-    import venv
-
-    venv.create(folder, symlinks=True, with_pip=False)
-    (site,) = folder.glob("lib/python3*/site-packages")
-    packages = sysconfig.get_path("purelib")
-    (site / "others.pth").write_text(f"import site; site.addsitedir({packages!r})\n")
-    return str(folder / "bin/python")
-
-
 def test_without_py_spy(start_job: StartJob, whyhang: Collect, tmp_path: Path) -> None:
     """The verdict rests on /proc and the log, and says how to get the stacks."""
-    python = _python_without_pyspy(tmp_path / "bare")
+    python = python_without_pyspy(tmp_path / "bare")
     with start_job() as job:
         options = ("--pid", str(job.root), "--log", str(job.log))
         told = whyhang(*options, python=python, path=str(tmp_path))
@@ -177,18 +166,26 @@ def test_a_collector_that_is_killed_leaves_the_job_running(
 ) -> None:
     """Killed while a rank is held by py-spy, it leaves no rank stopped or traced."""
     with start_job() as job:
-        command = [sys.executable, "-m", "whyhang.engine", "collect", "--native", "always"]
-        collector = subprocess.Popen(
-            [*command, "--samples", "1", "--pid", str(job.root), "--store", str(tmp_path / "s")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            assert eventually(
-                lambda: any(read_status(pid).get("TracerPid", "0") != "0" for pid in job.ranks)
-            )
-        finally:
-            collector.kill()
-            collector.wait()
+        # A rank is held for some 40 ms: on a busy machine that is missed now and then.
+        assert any(_killed_in_time(job, tmp_path / str(number)) for number in range(5))
         assert all(map(is_free, job.ranks))
         assert child_of(job.root) in job.ranks
+
+
+def _killed_in_time(job: Job, store: Path) -> bool:
+    command = [sys.executable, "-m", "whyhang.engine", "collect", "--native", "always"]
+    collector = subprocess.Popen(
+        [*command, "--samples", "1", "--pid", str(job.root), "--store", str(store)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+    def is_held() -> bool:
+        return any(read_status(pid).get("TracerPid", "0") != "0" for pid in job.ranks)
+
+    try:
+        eventually(lambda: is_held() or collector.poll() is not None)
+        return collector.poll() is None and is_held()
+    finally:
+        collector.kill()
+        collector.wait()
