@@ -88,7 +88,7 @@ def pyspy(binary: str | Missing, version: str | None) -> Check:
     """Whether py-spy is there, and new enough."""
     name = "py-spy"
     if isinstance(binary, Missing):
-        return Check(name=name, status="fail", found=binary.reason, cure="pip install py-spy")
+        return Check(name=name, status="fail", found=binary.reason, cure=CURES["no_tool"])
     numbers = version_numbers(version)
     if numbers is None:
         found = f"{binary}, of unknown version"

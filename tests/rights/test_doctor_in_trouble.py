@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from tests.rights.situations import (
     needs_filter,
     needs_namespaces,
     needs_root,
+    python_without_pyspy,
     under_filter,
 )
 from whyhang.schemas.unread import CURES
@@ -26,11 +28,14 @@ from whyhang.schemas.unread import CURES
 pytestmark = pytest.mark.integration
 
 
-def _doctor(job: Job, place: Path, before: Sequence[str] = ()) -> dict[str, dict[str, str]]:
-    command = [*before, sys.executable, "-m", "whyhang.engine", "doctor", "--json"]
+def _doctor(
+    job: Job, place: Path, before: Sequence[str] = (), *, python: str = sys.executable
+) -> dict[str, dict[str, str]]:
+    command = [*before, python, "-m", "whyhang.engine", "doctor", "--json"]
+    environ = {**os.environ, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     done = subprocess.run(
         [*command, "--pid", str(job.root), "--log", str(job.log)],
-        cwd=place, capture_output=True, text=True, timeout=SECONDS, check=False,
+        cwd=place, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False,
     )  # fmt: skip
     checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == int("fail" in {check["status"] for check in checks.values()})
@@ -89,3 +94,15 @@ def test_a_proc_of_another_namespace(start_job: StartJob, tmp_path: Path) -> Non
         checks = _doctor(job, tmp_path, ("unshare", "--pid", "--fork", "--kill-child"))
     assert checks["PID namespace"]["status"] == "fail"
     assert "--mount-proc" in checks["PID namespace"]["cure"]
+
+
+def test_no_py_spy(start_job: StartJob, tmp_path: Path) -> None:
+    """What needs no stack is told nevertheless."""
+    if Path("/usr/bin/py-spy").exists():
+        pytest.skip("py-spy is a program of this system")
+    with start_job() as job:
+        checks = _doctor(job, tmp_path, python=python_without_pyspy(tmp_path / "bare"))
+    assert (checks["py-spy"]["status"], checks["py-spy"]["cure"]) == ("fail", CURES["no_tool"])
+    assert "stacks of the job" not in checks
+    assert checks["Python of the job"]["status"] == "ok"
+    assert checks["training log"]["status"] == "ok"
