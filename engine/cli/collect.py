@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whyhang.engine.cli.job_option import add_job_options, find_root
 from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
 
@@ -31,7 +32,7 @@ PAUSE_PER_TRAINER_SECONDS = 0.7
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``collect``."""
     add_rules_option(parser)
-    parser.add_argument("--pid", type=int, help="the job below this process (default: all ranks)")
+    add_job_options(parser)
     parser.add_argument("--log", type=Path, help="the job's log (default: found through /proc)")
     parser.add_argument(
         "--native", choices=("auto", "always", "never"), help="native frames (default: auto)"
@@ -65,10 +66,11 @@ def run(options: argparse.Namespace) -> int:
     config = ruleset.config
     if options.native:
         config = replace(config, collect=replace(config.collect, native=options.native))
-    collection = Collection(config=config.collect, root=options.pid)
+    root = find_root(options)
+    collection = Collection(config=config.collect, root=root)
     processes = collection.find()
     if not any(process.kind == "trainer" for process in processes):
-        raise _no_job(options.pid)
+        raise _no_job(root)
     _one_job(processes)
     _announce(processes, config, options.samples, interval)
     try:

@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from whyhang.engine.cli.job_option import add_job_options, find_root
 from whyhang.engine.cli.rules_option import add_rules_option, find_rules, read_rules
 from whyhang.schemas.errors import UsageError
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``watch``."""
     add_rules_option(parser)
-    parser.add_argument("--pid", type=int, help="the job below this process (default: found)")
+    add_job_options(parser)
     parser.add_argument(
         "--log", action="append", default=[], metavar="FILE", help="its log (default: found)"
     )
@@ -39,8 +40,9 @@ def run(options: argparse.Namespace) -> int:
     from whyhang.engine.watcher import Watcher, be_modest
 
     config = read_rules(options, lenient=True).config
-    processes = _processes(options.pid)
-    root = options.pid or _root(processes)
+    named = find_root(options)
+    processes = _processes(named)
+    root = named or _root(processes)
     logs = _logs(options.log, config, processes)
     store = Path(options.store or config.store.path).absolute()
     marker = _marker(root)
@@ -101,7 +103,9 @@ def _root(processes: tuple[Process, ...]) -> int:
     jobs = find_jobs(processes)
     if len(jobs) != 1 or jobs[0].root is None:
         several = f"{len(jobs)} jobs run here" if len(jobs) > 1 else "nothing started all ranks"
-        raise UsageError(several, hint=f"give --pid: {'; '.join(map(str, jobs[:8]))}")
+        raise UsageError(
+            several, hint=f"give --pid, --job or --name: {'; '.join(map(str, jobs[:8]))}"
+        )
     return jobs[0].root
 
 
