@@ -12,13 +12,14 @@ from whyhang.collectors.collect import take_sample
 from whyhang.collectors.process_table import list_processes
 from whyhang.collectors.procfs import read_environ
 from whyhang.collectors.ranks import JobEnvironment, as_rank, job_environment
+from whyhang.engine.checkpoint_inquiry import CheckpointInquiry
 from whyhang.engine.comm_files import read_flight_dumps
 from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.node_sample import NodeSample, kernel_events
 from whyhang.engine.ras_inquiry import RasInquiry
 from whyhang.engine.store import IncidentWriter
 from whyhang.engine.told_ranks import with_told_ranks
-from whyhang.schemas.config import CollectConfig, JobConfig
+from whyhang.schemas.config import CheckpointConfig, CollectConfig, JobConfig
 from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source, Trigger
 from whyhang.schemas.missing import Missing
@@ -44,7 +45,8 @@ class Collection:
     ``root`` is the job's first process (None: every rank of this host), ``marker`` what ``run``
     put into its environment. ``known`` are processes seen before: a rank that has gone since is
     then known to be missing. ``flight`` remembers where they leave flight recorder dumps.
-    ``print_id`` is the time at which the collection began.
+    ``checkpoint`` says where the newest one is looked for. ``print_id`` is the time at which the
+    collection began.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Collection:
         exclude: Container[int] = (),
         known: Iterable[Process] = (),
         flight: FlightPickup | None = None,
+        checkpoint: CheckpointConfig | None = None,
     ) -> None:
         self.started_ns = time.time_ns()
         self.print_id = f"{self.started_ns:019d}"
@@ -72,6 +75,7 @@ class Collection:
         self._node_samples: list[NodeSample] = []
         self._ras = RasInquiry(policy=config.ras)
         self._flight = flight or FlightPickup()
+        self._checkpoint = CheckpointInquiry(checkpoint)
         self._dumps: tuple[FlightDump, ...] = ()
 
     def find(self) -> tuple[Process, ...]:
@@ -116,6 +120,7 @@ class Collection:
         if asked:
             self._ras.wait()
             self._ask(processes, stepped=stepped)
+        self._checkpoint.start()
         # After the stacks, and not waited for: a sick driver may hold these reads for long.
         self._node_samples.append(
             NodeSample(
@@ -170,6 +175,9 @@ class Collection:
         """Everything collected so far, as an incident."""
         facts = [sample.facts() for sample in self._node_samples]
         flight = self._flight.source
+        self._checkpoint.start()
+        checkpoint = self._checkpoint.checkpoint()
+        saved = self._checkpoint.source
         incident = Incident(
             print_id=self.print_id,
             job_id=_resolve(job.id) or _job_id(),
@@ -182,12 +190,14 @@ class Collection:
             nodes=(self._node(),),
             samples=tuple(self.samples),
             progress=progress,
+            checkpoint=checkpoint,
             sources={
                 "stacks": _stack_source(self.samples),
                 "io": Source(ok=bool(self.samples)),
                 "log": log,
                 "nccl_ras": self._ras.source,
                 "node": _facts_source(facts),
+                **({} if saved is None else {"checkpoint": saved}),
                 **({} if flight is None else {"flight_recorder": flight}),
             },
             ras=tuple(self._ras.reports),

@@ -45,6 +45,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 _FAMILIES: dict[str, tuple[str, ...]] = {
     "log": (),
     "job": (),
+    "checkpoint": (),
     "top": ("stack",),
     "io": ("counters",),
     "disk": ("counters",),

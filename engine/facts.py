@@ -268,6 +268,15 @@ def _progress(name: str) -> Accessor:
     return get
 
 
+def _checkpoint(name: str) -> Accessor:
+    def get(facts: Facts, subject: Subject, sample: int) -> FactValue | Missing:
+        found = facts.world.incident.checkpoint
+        value: FactValue | None = None if found is None else getattr(found, name)
+        return Missing("no checkpoint tells") if value is None else value
+
+    return get
+
+
 def _world_size(facts: Facts, subject: Subject, sample: int) -> int | Missing:
     size = facts.world.incident.world_size
     return Missing("the world size is not known") if size is None else size
@@ -297,6 +306,8 @@ ACCESSORS: dict[str, Accessor] = {
     "log.phase": _progress("phase"),
     "log.last_line": _progress("last_line"),
     "log.iteration": _progress("step"),
+    "checkpoint.age": _checkpoint("age_seconds"),
+    "checkpoint.step": _checkpoint("step"),
     "job.world_size": _world_size,
     "job.nodes": lambda facts, subject, sample: len(facts.world.nodes),
     "job.ended": _ended,

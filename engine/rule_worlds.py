@@ -11,6 +11,7 @@ from pathlib import Path
 from whyhang.engine.incidents import read_evidence
 from whyhang.engine.rule_frames import build_stack
 from whyhang.rules.test_cases import LogFacts, NodeFacts, ProcessFacts, Stage, WorldFacts
+from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.config import DetectConfig, TopologyConfig
 from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source
 from whyhang.schemas.missing import Missing
@@ -49,6 +50,9 @@ def build_incident(
         nodes=nodes,
         samples=tuple(_samples(world, moments, nodes)),
         progress=_progress(world, max(len(moments) - 1, 0), detect or DetectConfig()),
+        checkpoint=None
+        if world.checkpoint is None
+        else Checkpoint(age_seconds=world.checkpoint.age, step=world.checkpoint.step),
         sources={
             name: Source(ok=text == "ok", reason=None if text == "ok" else text)
             for name, text in world.sources.items()

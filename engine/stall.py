@@ -51,6 +51,7 @@ class Stall:
         self._rules = rules
         self._collection = Collection(
             config=config.collect,
+            checkpoint=config.progress.checkpoint,
             root=root,
             marker=marker,
             exclude=exclude,

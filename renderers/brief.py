@@ -294,6 +294,21 @@ def _at_most(lines: list[str], limit: int) -> Iterator[str]:
         yield f"{len(lines) - limit} more such lines: all ranks are in verdict.json"
 
 
+def _checkpoint(incident: Incident) -> Iterator[str]:
+    """What a restart goes back to."""
+    found = incident.checkpoint
+    if found is None or found.age_seconds is None:
+        return
+    name = f"step {found.step}" if found.step is not None else one_line(found.name or "unnamed")
+    text = f"last checkpoint: {name}, {words.duration(found.age_seconds)} old"
+    if found.max_age_seconds is not None and found.age_seconds > found.max_age_seconds:
+        text += f" (more than the {words.duration(found.max_age_seconds)} of `max_age`)"
+    step = incident.progress.step
+    if found.step is not None and step is not None and step > found.step:
+        text += f"; a restart loses {step - found.step} steps"
+    yield text
+
+
 def _log(incident: Incident) -> Iterator[str]:
     progress = incident.progress
     text: str = "no progress known" if progress.state == "unknown" else progress.state
@@ -309,6 +324,7 @@ def _log(incident: Incident) -> Iterator[str]:
         yield f"step {progress.step}{total}{pace}"
     if progress.phase:
         yield f"phase {progress.phase}"
+    yield from _checkpoint(incident)
     steps: dict[int, list[int]] = {}
     for rank, step in progress.per_rank_step.items():
         steps.setdefault(step, []).append(rank)

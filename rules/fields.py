@@ -96,6 +96,8 @@ _TABLE = (
     _field("log.phase", "str", _ANYWHERE, "what the job was doing last", PHASES),
     _field("log.last_line", "str", _ANYWHERE, "the last line of the log that told of progress"),
     _field("log.iteration", "int", _ANYWHERE, "the last step"),
+    _field("checkpoint.age", "duration", _ANYWHERE, "how old the newest checkpoint is"),
+    _field("checkpoint.step", "int", _ANYWHERE, "the step that the newest checkpoint's name tells"),
     _field("job.world_size", "int", _ANYWHERE, "the number of ranks"),
     _field("job.nodes", "int", _ANYWHERE, "the number of nodes"),
     _field("job.ended", "bool", _ANYWHERE, "the job was over when the evidence was taken"),

@@ -95,6 +95,14 @@ class LogFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointFacts:
+    """The newest checkpoint."""
+
+    age: float | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
     """What was heard from a node."""
 
@@ -129,6 +137,7 @@ class WorldFacts:
     stages: tuple[Stage, ...]
     trigger: Trigger = "stall"
     heard: Mapping[str, NodeFacts]
+    checkpoint: CheckpointFacts | None = None
     events: tuple[EventFacts, ...] = ()
     sources: Mapping[str, str]
 

@@ -12,7 +12,14 @@ from whyhang.rules.findings import Finding
 from whyhang.rules.quantities import parse_duration
 from whyhang.rules.series import expand, expand_words, step_of
 from whyhang.rules.suggest import did_you_mean
-from whyhang.rules.test_cases import EventFacts, LogFacts, NodeFacts, Stage, WorldFacts
+from whyhang.rules.test_cases import (
+    CheckpointFacts,
+    EventFacts,
+    LogFacts,
+    NodeFacts,
+    Stage,
+    WorldFacts,
+)
 from whyhang.rules.test_facts import FactReader
 from whyhang.schemas.incident import NodeStatus, Trigger
 from whyhang.schemas.progress import PHASES, ProgressState
@@ -71,6 +78,7 @@ class WorldReader:
             stages=tuple(stages),
             trigger="stall" if trigger is None else cast("Trigger", trigger.text),
             heard=self._nodes(parts, nodes),
+            checkpoint=self._checkpoint(self._either(parts, "checkpoint")),
             events=tuple(map(self._event, parts["events"].sequence() if "events" in parts else [])),
             sources={
                 name: item.text
@@ -156,6 +164,16 @@ class WorldReader:
             else:
                 found[name] = value.text
         return found
+
+    def _checkpoint(self, item: Item | None) -> CheckpointFacts | None:
+        if item is None:
+            return None
+        told = item.mapping()
+        step = told["step"].value if "step" in told else None
+        return CheckpointFacts(
+            age=self.facts.duration(told.get("age")),
+            step=step if isinstance(step, int) else None,
+        )
 
     def _series(self, name: str, item: Item) -> tuple[Any, ...]:
         def values(text: str) -> tuple[Any, ...]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
+from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.frame import Frame, is_address
 from whyhang.schemas.incident import FORMAT, Incident, Node, Source
@@ -107,6 +109,13 @@ class _Progress(Struct):
     per_rank_step: dict[str, int | None] | None = None
 
 
+class _Checkpoint(Struct):
+    name: str | None = None
+    step: int | None = None
+    age_seconds: float | None = None
+    max_age_seconds: float | None = None
+
+
 class _Sample(Struct):
     index: int | None = None
     at: str | None = None
@@ -131,6 +140,7 @@ class _Index(Struct):
     nodes: list[_Node] | None = None
     samples: list[_Sample] | None = None
     progress: _Progress | None = None
+    checkpoint: _Checkpoint | None = None
     sources: dict[str, _Source | None] | None = None
     whyhang: str | None = None
 
@@ -337,6 +347,7 @@ def decode_index(data: bytes) -> tuple[Incident, tuple[SampleTime, ...]]:
         world_size=_rank(wire.world_size) or None,
         nodes=tuple(_node(number, node, problems) for number, node in enumerate(wire.nodes or ())),
         progress=_progress(wire.progress or _Progress()),
+        checkpoint=None if wire.checkpoint is None else _checkpoint(wire.checkpoint),
         sources=_sources(wire.sources or {}, problems),
         whyhang=wire.whyhang,
     )
@@ -413,6 +424,7 @@ def encode_index(incident: Incident) -> bytes:
             {"index": s.index, "at": s.at, "monotonic_seconds": s.monotonic_seconds}
             for s in incident.samples
         ],
+        "checkpoint": None if incident.checkpoint is None else asdict(incident.checkpoint),
         "progress": {
             "preset": progress.preset,
             "step": progress.step,
@@ -510,6 +522,15 @@ def _progress(wire: _Progress) -> Progress:
         phase=_choice(wire.phase, PHASES, None),
         last_line=wire.last_line,
         per_rank_step=_rank_keys(wire.per_rank_step or {}),
+    )
+
+
+def _checkpoint(wire: _Checkpoint) -> Checkpoint:
+    return Checkpoint(
+        name=wire.name,
+        step=wire.step,
+        age_seconds=wire.age_seconds,
+        max_age_seconds=wire.max_age_seconds,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.flight_recorder import FlightDump
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
@@ -74,6 +75,7 @@ class Incident:
     nodes: tuple[Node, ...] = ()
     samples: tuple[Snapshot, ...] = ()
     progress: Progress = field(default_factory=Progress)
+    checkpoint: Checkpoint | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)
     history: tuple[ProgressEvent, ...] = ()
     events: tuple[LogEvent, ...] = ()

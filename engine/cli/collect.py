@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     if options.native:
         config = replace(config, collect=replace(config.collect, native=options.native))
     root = find_root(options)
-    collection = Collection(config=config.collect, root=root)
+    collection = Collection(config=config.collect, root=root, checkpoint=config.progress.checkpoint)
     processes = collection.find()
     if not any(process.kind == "trainer" for process in processes):
         raise _no_job(root)

@@ -48,6 +48,14 @@ class Reader:
         return found.reason
 
 
+def test_a_checkpoint_is_known_where_it_is_told() -> None:
+    """Its age and its step, each unknown by default."""
+    told = Reader("    checkpoint: {age: 3h, step: 1200}\n")
+    assert (told("checkpoint.age"), told("checkpoint.step")) == (10_800.0, 1200)
+    assert Reader("    checkpoint: {age: 3h}\n")("checkpoint.step") is None
+    assert Reader("    log: stalled\n")("checkpoint.age") is None
+
+
 @pytest.mark.parametrize(
     ("text", "id_", "line", "user"),
     [
