@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whyhang.engine.spawn import module_command
+from whyhang.collectors.own_module import module_command
 from whyhang.schemas.config import (
     CheckpointConfig,
     CollectConfig,

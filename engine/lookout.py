@@ -9,7 +9,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from whyhang.engine.spawn import module_command, spawn_helper
+from whyhang.collectors.own_module import module_command
+from whyhang.engine.spawn import spawn_helper
 
 WATCHER = "whyhang.engine.watcher"
 # A watcher that ends sooner would end again.

@@ -11,8 +11,8 @@ from whyhang.collectors.bounded_child import run_bounded
 from whyhang.collectors.facts_child import NO_GPU, join_parts
 from whyhang.collectors.gpu_facts import Binding, with_local_ranks
 from whyhang.collectors.log_events import find_events
+from whyhang.collectors.own_module import module_command
 from whyhang.collectors.procfs import read_environ
-from whyhang.engine.spawn import module_command
 from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent

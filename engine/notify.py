@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whyhang.engine.spawn import module_command, spawn_helper
+from whyhang.collectors.own_module import module_command
+from whyhang.engine.spawn import spawn_helper
 from whyhang.schemas.config import OnHangConfig
 from whyhang.schemas.verdict import Verdict
 from whyhang.schemas.verdict_codec import encode_verdict

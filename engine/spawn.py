@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from whyhang.schemas.environment import INTERNAL
-
-# -I: a training repository's own `queue.py` or `types.py` must not shadow the library's.
-_RUN_MODULE = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); "
-    "from importlib import import_module; "
-    "sys.exit(import_module(sys.argv.pop(1)).main(sys.argv[1:]))"
-)
 
 
 def spawn(
@@ -71,12 +62,6 @@ def spawn_helper(
         for fd in kept:
             os.set_inheritable(fd, False)
         os.close(null)
-
-
-def module_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs ``main(arguments)`` of one of our modules, whatever the directory."""
-    path = json.dumps([entry for entry in sys.path if entry])
-    return [sys.executable, "-I", "-c", _RUN_MODULE, path, module, *arguments]
 
 
 def _duplicate(streams: Mapping[int, int]) -> list[tuple[int, int, int]]:

@@ -76,8 +76,8 @@ def prepare(keep: Path | None) -> Path:
 @contextlib.contextmanager
 def running(directory: Path, rank: int) -> Iterator[subprocess.Popen[bytes]]:
     """The job under ``whyhang run``; nothing of it is left afterwards."""
+    from whyhang.collectors.own_module import module_command
     from whyhang.engine.orphans import kill_marked
-    from whyhang.engine.spawn import module_command
 
     command = module_command(
         "whyhang.engine.cli.main",
