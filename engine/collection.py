@@ -6,6 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from whyhang.collectors.collect import take_sample
@@ -188,7 +189,10 @@ class Collection:
             trigger=trigger,
             world_size=self.job.world_size,
             nodes=(self._node(),),
-            samples=tuple(self.samples),
+            samples=tuple(
+                replace(sample, facts={told.node: told})
+                for sample, told in zip(self.samples, facts, strict=True)
+            ),
             progress=progress,
             checkpoint=checkpoint,
             sources={

@@ -12,6 +12,7 @@ from typing import IO, TypeVar, cast
 
 from whyhang.collectors.log_events import find_events
 from whyhang.engine.comm_files import read_flight_dumps, read_ras_replies
+from whyhang.engine.facts_files import read_facts
 from whyhang.engine.imported import read_dumps
 from whyhang.engine.store import INDEX
 from whyhang.engine.told_ranks import with_told_ranks
@@ -23,6 +24,7 @@ from whyhang.schemas.codec import (
 )
 from whyhang.schemas.errors import FormatError, UsageError
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import NOBODY, RankSet
 
@@ -77,15 +79,18 @@ def read_incident(directory: Path) -> Incident:
         damage: list[str] = []
         reader.kindless.clear()
         processes = tuple(_processes(folder, reader, damage))
+        facts = read_facts(folder)
         samples.append(
             Snapshot(
                 index=moment.index,
                 at=moment.at,
                 monotonic_seconds=moment.monotonic_seconds,
                 processes=processes,
+                facts=facts,
             )
         )
         problems += damage
+        problems += (told.reason for told in facts.values() if isinstance(told, Missing))
         # Only of the last sample: who has no line there counts as exited.
         lost = {
             node.name: _unaccounted(

@@ -8,6 +8,8 @@ from typing import Literal
 
 from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.flight_recorder import FlightDump
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import NOBODY, RankSet
@@ -48,12 +50,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Every process that one sample saw, on all nodes."""
+    """Every process that one sample saw, on all nodes, and what those nodes told of themselves.
+
+    ``facts`` are by node. A node without an entry told nothing; Missing is a damaged document.
+    """
 
     index: int
     at: str
     monotonic_seconds: float
     processes: tuple[Process, ...]
+    facts: Mapping[str, NodeFacts | Missing] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

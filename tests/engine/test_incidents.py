@@ -13,6 +13,8 @@ import pytest
 from whyhang.engine.incidents import read_evidence
 from whyhang.engine.judge import judge
 from whyhang.rules.load import load_ruleset
+from whyhang.schemas.missing import Missing
+from whyhang.schemas.node_facts import MemoryFacts, NodeFacts
 
 Write = Callable[[Mapping[str, Any]], Path]
 ALL_WAIT = {"ranks": 16, "trainers": {"*": "backward"}}
@@ -94,3 +96,36 @@ def test_binary_garbage_and_long_lines(incident: Path) -> None:
     read = read_evidence(incident)
     assert len(read.samples[1].processes) == 16
     assert not read.nodes[0].unread
+
+
+def facts_file(incident: Path, text: str) -> Path:
+    """Node facts beside the last sample."""
+    path = incident / "samples" / "1" / "node0.facts.json"
+    path.write_text(text)
+    return path
+
+
+def test_node_facts_are_read_back(incident: Path) -> None:
+    """Facts belong to one sample and to the node that the document names."""
+    facts_file(incident, '{"node": "node0", "memory": {"total_bytes": 7}}')
+    first, last = read_evidence(incident).samples
+    told = last.facts["node0"]
+    assert isinstance(told, NodeFacts) and told.memory == MemoryFacts(total_bytes=7)
+    assert first.facts == {}
+
+
+@pytest.mark.parametrize("text", ["{torn", "[]", '"gpu"', "9" * 5000])
+def test_damaged_node_facts_are_told_and_cost_nothing_else(text: str, incident: Path) -> None:
+    """They are unknown with a reason, and no rank is gone for it."""
+    facts_file(incident, text)
+    read = read_evidence(incident)
+    told = read.samples[1].facts["node0"]
+    assert isinstance(told, Missing) and "node0.facts.json: not node facts" in told.reason
+    assert told.reason in (read.sources["files"].reason or "")
+    assert read.nodes[0].status == "ok" and named(incident) == ""
+
+
+def test_node_facts_that_are_no_file_are_left_alone(incident: Path) -> None:
+    """A pipe of that name never ends."""
+    os.mkfifo(incident / "samples" / "1" / "node0.facts.json")
+    assert read_evidence(incident).samples[1].facts == {}

@@ -61,6 +61,7 @@ def test_the_facts_stand_beside_the_sample(tmp_path: Path) -> None:
     assert facts.node == collection.node and facts.memory is not None
     assert facts.gpus is None
     assert json.loads(path.read_bytes())["at"] == incident.samples[0].at
+    assert incident.samples[0].facts == {collection.node: facts}
     assert incident.sources["node"].ok
 
 
