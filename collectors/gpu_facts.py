@@ -1,16 +1,20 @@
-"""The GPUs of this node, as ``nvidia-smi`` tells them; a lost one keeps what is known of it."""
+"""The GPUs of this node, from NVML or ``nvidia-smi``; a lost one keeps what is known of it."""
 
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
+from whyhang.collectors import nvml
 from whyhang.collectors.bounded_child import ChildRun, run_bounded
+from whyhang.collectors.own_module import module_command
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import GpuFacts
+from whyhang.schemas.node_facts_codec import facts_from_json
 
 QUERY = (
     "index", "uuid", "pci.bus_id", "name", "utilization.gpu", "memory.used", "memory.total",
@@ -20,25 +24,41 @@ LIMIT_SECONDS = 10.0
 _MEBIBYTE = 1 << 20
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?\Z")
 _LOST = re.compile(
-    r"Unable to determine the device handle for (?:GPU ?|gpu )?(?P<pci>[0-9A-Fa-f:.]{7,})",
+    r"Unable to determine the device handle for (?:GPU ?)?(?:\d+: )?(?P<pci>[0-9A-Fa-f:.]{7,})"
+    r"(?P<said>.*)",
+    re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """Which GPUs a trainer may use: its local rank and its ``CUDA_VISIBLE_DEVICES`` (None: all)."""
-
-    local_rank: int
-    visible: str | None = None
+# What stands in the place of a value when the GPU has failed, not when it has no such sensor.
+_FAULT = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
+_NVML = "whyhang.collectors.nvml"
 
 
 def read_gpus(limit_seconds: float = LIMIT_SECONDS) -> tuple[GpuFacts, ...] | Missing:
-    """Ask ``nvidia-smi``, which a sick driver can hold for ever: never longer than the limit."""
+    """Ask NVML where its bindings are installed, else ``nvidia-smi``.
+
+    A sick driver can hold either for ever: each is a process of its own and gets half the time.
+    """
+    if nvml.is_installed():
+        gpus = parse_lines(run_bounded(module_command(_NVML), limit_seconds / 2).stdout)
+        if gpus:
+            return gpus
+        limit_seconds /= 2
     binary = shutil.which("nvidia-smi")
     if binary is None:
         return Missing("nvidia-smi: not found")
     command = [binary, f"--query-gpu={','.join(QUERY)}", "--format=csv,noheader,nounits"]
     return parse_run(run_bounded(command, limit_seconds))
+
+
+def parse_lines(text: str) -> tuple[GpuFacts, ...]:
+    """The GPUs of the NVML process, one JSON object a line; a torn line is left out."""
+    gpus: tuple[GpuFacts, ...] = ()
+    for line in text.splitlines():
+        try:
+            gpus += facts_from_json({"gpus": [json.loads(line)]}).gpus or ()
+        except ValueError:
+            continue
+    return tuple(gpu if gpu.pci is None else replace(gpu, pci=_pci(gpu.pci)) for gpu in gpus)
 
 
 def parse_run(run: ChildRun) -> tuple[GpuFacts, ...] | Missing:
@@ -62,56 +82,25 @@ def parse_csv(text: str) -> tuple[GpuFacts, ...]:
         if len(cells) != len(QUERY):
             lost = _LOST.search(",".join(row))
             if lost is not None:
-                gpus.append(GpuFacts(pci=_pci(lost["pci"].strip(":."))))
+                fault = _FAULT.search(lost["said"])
+                said = fault[0] if fault else "no device handle"
+                gpus.append(GpuFacts(pci=_pci(lost["pci"].strip(":.")), fault=said))
             continue
         gpu = _gpu(dict(zip(QUERY, cells, strict=True)))
         if gpu.index is not None or gpu.uuid is not None or gpu.pci is not None:
             gpus.append(gpu)
-    return tuple(gpus)
+    return _numbered(tuple(gpus))
 
 
-def with_local_ranks(
-    gpus: tuple[GpuFacts, ...], bindings: Iterable[Binding]
-) -> tuple[GpuFacts, ...]:
-    """The GPUs with the local rank that uses each, where ``CUDA_VISIBLE_DEVICES`` tells it.
-
-    Without that variable, PyTorch programs take the GPU of their local rank.
-    """
-    owner: dict[int, int] = {}
-    for binding in bindings:
-        found = _position(gpus, binding)
-        if found is not None:
-            owner.setdefault(found, binding.local_rank)
-    return tuple(
-        replace(gpu, local_rank=owner.get(number, gpu.local_rank))
-        for number, gpu in enumerate(gpus)
-    )
-
-
-def _position(gpus: tuple[GpuFacts, ...], binding: Binding) -> int | None:
-    """Which of the GPUs a trainer uses."""
-    if binding.visible is None:
-        return _find(gpus, str(binding.local_rank))
-    names = []
-    for name in binding.visible.split(","):
-        if name.strip() in ("", "-1"):
-            break  # CUDA stops at the first one that is none
-        names.append(name.strip())
-    if not names:
-        return None
-    if len(names) == 1:
-        return _find(gpus, names[0])
-    return _find(gpus, names[binding.local_rank]) if binding.local_rank < len(names) else None
-
-
-def _find(gpus: tuple[GpuFacts, ...], name: str) -> int | None:
-    matches = [
-        number
-        for number, gpu in enumerate(gpus)
-        if (name.isdecimal() and gpu.index == int(name[:9]))
-        or (not name.isdecimal() and gpu.uuid is not None and gpu.uuid.startswith(name))
-    ]
-    return matches[0] if len(matches) == 1 else None
+def _numbered(gpus: tuple[GpuFacts, ...]) -> tuple[GpuFacts, ...]:
+    """A lost GPU that is named by its address alone keeps its number: the one that is absent."""
+    absent = set(range(len(gpus))) - {gpu.index for gpu in gpus}
+    unnumbered = [gpu for gpu in gpus if gpu.index is None]
+    # A second fault may be the same GPU, told of once more by its number.
+    if len(unnumbered) != 1 or len(absent) != 1 or sum(gpu.fault is not None for gpu in gpus) != 1:
+        return gpus
+    (index,) = absent
+    return tuple(replace(gpu, index=index) if gpu.index is None else gpu for gpu in gpus)
 
 
 def _gpu(cells: Mapping[str, str]) -> GpuFacts:
@@ -126,6 +115,7 @@ def _gpu(cells: Mapping[str, str]) -> GpuFacts:
         memory_total_bytes=_bytes(cells["memory.total"]),
         power_watts=_number(cells["power.draw"]),
         temperature_celsius=_number(cells["temperature.gpu"]),
+        fault=next((m[0] for cell in cells.values() if (m := _FAULT.search(cell))), None),
     )
 
 

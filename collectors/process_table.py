@@ -24,6 +24,7 @@ from whyhang.collectors.masking import mask_cmdline
 from whyhang.collectors.ranks import JobEnvironment, parse_job_environment
 from whyhang.collectors.titles import ENGINE, PLACED, local_rank_in, ranks_by_title, title_of
 from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
+from whyhang.collectors.visible_devices import NO_DEVICE, Device, device_of, visible_devices
 from whyhang.schemas.environment import MARKER
 from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
 
@@ -124,6 +125,7 @@ def read_process(
     os_threads = procfs.read_os_threads(pid)
     words = identity.cmdline or procfs.read_cmdline(pid)
     cmdline = mask_cmdline(words, homes=(home,)) if words else None
+    device = _device(identity, kind=kind, job=job)
     process = Process(
         pid=pid,
         node=node,
@@ -147,6 +149,8 @@ def read_process(
         run_queue_seconds=procfs.read_run_queue_seconds(pid),
         cpus_allowed=status.get("Cpus_allowed_list") or None,
         os_threads=os_threads,
+        gpu_index=device.index,
+        gpu_uuid=device.uuid,
     )
     if earlier is None or identity.environ is not None:
         return process
@@ -157,6 +161,8 @@ def read_process(
         local_rank=earlier.local_rank if process.local_rank is None else process.local_rank,
         cmdline=process.cmdline or earlier.cmdline,
         python=process.python or earlier.python,
+        gpu_index=earlier.gpu_index,
+        gpu_uuid=earlier.gpu_uuid,
     )
 
 
@@ -186,6 +192,14 @@ def _read_identity(stat: procfs.Stat, *, whole: bool, look_inside: bool) -> Iden
         embeds = not is_launcher(identity) and procfs.embedded_python(stat.pid) is not None
         identity = replace(identity, is_python=embeds)
     return identity
+
+
+def _device(identity: Identity, *, kind: ProcessKind, job: JobEnvironment) -> Device:
+    """The GPU that its environment names; a launcher has none of its own."""
+    visible = visible_devices(identity.environ or {})
+    if kind == "launcher" or not isinstance(visible, str):
+        return NO_DEVICE
+    return device_of(visible, job.local_rank)
 
 
 def _below(roots: Collection[int], parents: Mapping[int, int]) -> set[int]:

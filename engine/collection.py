@@ -127,9 +127,9 @@ class Collection:
             NodeSample(
                 node=self.node,
                 at=at,
-                processes=found,
+                processes=processes,
                 gpu=self.config.gpu != "never",
-                done=None if writer is None else lambda facts: writer.write_facts(index, facts),
+                done=None if writer is None else _Record(writer, index, processes),
             )
         )
         return snapshot
@@ -190,8 +190,8 @@ class Collection:
             world_size=self.job.world_size,
             nodes=(self._node(),),
             samples=tuple(
-                replace(sample, facts={told.node: told})
-                for sample, told in zip(self.samples, facts, strict=True)
+                replace(sample, processes=node.processes(), facts={told.node: told})
+                for sample, node, told in zip(self.samples, self._node_samples, facts, strict=True)
             ),
             progress=progress,
             checkpoint=checkpoint,
@@ -258,6 +258,20 @@ class Collection:
                 first = job.rank - job.local_rank
                 self._expected |= RankSet(range(first, first + local_size))
             break
+
+
+class _Record:
+    """Writes the facts of a sample, and its processes again where they have got their GPUs."""
+
+    def __init__(self, writer: IncidentWriter, index: int, processes: tuple[Process, ...]) -> None:
+        self._writer = writer
+        self._index = index
+        self._written = processes
+
+    def __call__(self, facts: NodeFacts, processes: tuple[Process, ...]) -> None:
+        self._writer.write_facts(self._index, facts)
+        if processes != self._written:
+            self._writer.write_sample(self._index, processes)
 
 
 def _trainers(processes: Iterable[Process]) -> tuple[Process, ...]:

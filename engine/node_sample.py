@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from whyhang.collectors.bounded_child import run_bounded
 from whyhang.collectors.facts_child import NO_GPU, join_parts
-from whyhang.collectors.gpu_facts import Binding, with_local_ranks
+from whyhang.collectors.gpu_binding import bind_gpus
 from whyhang.collectors.log_events import find_events
 from whyhang.collectors.own_module import module_command
 from whyhang.collectors.procfs import read_environ
+from whyhang.collectors.visible_devices import visible_devices
 from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent
@@ -26,8 +27,8 @@ _MODULE = "whyhang.collectors.facts_child"
 class NodeSample:
     """Reads the facts in a thread that is started at once.
 
-    ``at`` is when the sample was taken, ISO 8601. GPUs get the local ranks of the trainers among
-    ``processes``. ``done`` is called with the facts, in that thread; an OSError of it is dropped.
+    ``at`` is when the sample was taken, ISO 8601. ``processes`` are its processes, which get their
+    GPUs. ``done`` is called with both, in that thread; an OSError of it is dropped.
     """
 
     def __init__(
@@ -39,12 +40,13 @@ class NodeSample:
         gpu: bool = True,
         limit_seconds: float = LIMIT_SECONDS,
         command: Sequence[str] | None = None,
-        done: Callable[[NodeFacts], None] | None = None,
+        done: Callable[[NodeFacts, tuple[Process, ...]], None] | None = None,
     ) -> None:
         self._facts = NodeFacts(node=node, at=at, unread={"facts": "they were not read in time"})
         self._limit_seconds = limit_seconds
         self._command = list(command or module_command(_MODULE, *(() if gpu else (NO_GPU,))))
-        self._bindings = tuple(_bindings(processes)) if gpu else ()
+        self._processes = tuple(processes)
+        self._see_all = tuple(_see_all(self._processes)) if gpu else ()
         self._done = done
         self._thread = threading.Thread(target=self._read, name="whyhang-facts", daemon=True)
         with contextlib.suppress(RuntimeError):  # no more threads: the facts stay unread
@@ -56,6 +58,10 @@ class NodeSample:
             self._thread.join(self._limit_seconds + _SLACK_SECONDS)
         return self._facts
 
+    def processes(self) -> tuple[Process, ...]:
+        """The processes of the sample, with their GPUs as far as the facts are known by now."""
+        return self._processes
+
     def _read(self) -> None:
         run = run_bounded(self._command, self._limit_seconds)
         facts = join_parts(run.stdout)
@@ -63,18 +69,15 @@ class NodeSample:
         if run.status != 0:
             last = (run.stderr.strip().splitlines() or ["no answer in time"])[-1]
             unread["facts"] = last[:200]
-        gpus = facts.gpus
-        facts = replace(
-            facts,
-            node=self._facts.node,
-            at=self._facts.at,
-            gpus=None if gpus is None else with_local_ranks(gpus, self._bindings),
-            unread=unread,
-        )
+        facts = replace(facts, node=self._facts.node, at=self._facts.at, unread=unread)
+        processes = self._processes
+        if facts.gpus:
+            gpus, processes = bind_gpus(facts.gpus, processes, self._see_all)
+            facts = replace(facts, gpus=gpus)
         if self._done is not None:
             with contextlib.suppress(OSError):
-                self._done(facts)
-        self._facts = facts
+                self._done(facts, processes)
+        self._processes, self._facts = processes, facts
 
 
 def kernel_events(facts: NodeFacts) -> tuple[LogEvent, ...]:
@@ -88,8 +91,9 @@ def kernel_events(facts: NodeFacts) -> tuple[LogEvent, ...]:
     return tuple(found)
 
 
-def _bindings(processes: Iterable[Process]) -> Iterable[Binding]:
+def _see_all(processes: Iterable[Process]) -> Iterator[int]:
+    """The processes whose environment shows them every GPU; only those lists are looked at."""
     for process in processes:
-        if process.kind == "trainer" and process.local_rank is not None:
-            visible = (read_environ(process.pid) or {}).get("CUDA_VISIBLE_DEVICES")
-            yield Binding(local_rank=process.local_rank, visible=visible)
+        environ = read_environ(process.pid) if process.local_rank is not None else None
+        if environ is not None and visible_devices(environ) is None:
+            yield process.pid

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """One GPU. ``local_rank`` is that of the trainer which is bound to it, as far as known."""
+    """One GPU. ``local_rank`` is that of the trainer which is bound to it, as far as known.
+
+    ``fault`` is what the driver said in the place of a value (``GPU is lost``).
+    """
 
     index: int | None = None
     uuid: str | None = None
@@ -20,6 +23,7 @@ class GpuFacts:
     memory_total_bytes: int | None = None
     power_watts: float | None = None
     temperature_celsius: float | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from whyhang.collectors import nvml
 from whyhang.collectors.bounded_child import ChildRun
-from whyhang.collectors.gpu_facts import Binding, parse_csv, parse_run, read_gpus, with_local_ranks
+from whyhang.collectors.gpu_facts import parse_csv, parse_run, read_gpus
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import GpuFacts
 
@@ -93,31 +94,42 @@ def test_lines_of_a_failed_call_still_count() -> None:
 def test_a_host_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """No nvidia-smi means unknown, not no GPU."""
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(nvml, "is_installed", lambda: False)
     assert read_gpus() == Missing("nvidia-smi: not found")
 
 
+ADDRESS_ONLY = """\
+0, GPU-11111111-2222-3333-4444-555555555555, 00000000:1B:00.0, NVIDIA H100 80GB HBM3, 99, 1024, 81559, 300.00, 55
+Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error
+2, GPU-cccccccc-2222-3333-4444-555555555555, 00000000:9B:00.0, NVIDIA H100 80GB HBM3, 99, 1024, 81559, 300.00, 55
+"""  # noqa: E501
+RESET = """\
+0, GPU-11111111-2222-3333-4444-555555555555, 00000000:1B:00.0, NVIDIA H100 80GB HBM3, [GPU requires reset], [GPU requires reset], 81559, [GPU requires reset], 55
+"""  # noqa: E501
+
+
 @pytest.mark.parametrize(
-    ("bindings", "ranks"),
+    ("text", "faults"),
     [
-        ([(0, None), (1, None)], [0, 1]),
-        ([(0, "1,0"), (1, "1,0")], [1, 0]),
-        ([(0, "1"), (1, "0")], [1, 0]),
-        ([(0, "GPU-aaaa"), (1, "GPU-1111")], [1, 0]),
-        ([(0, "GPU-")], [None, None]),
-        ([(0, "")], [None, None]),
-        ([(0, "-1"), (1, "0,-1,1")], [1, None]),
-        ([(5, "0,1"), (7, None)], [None, None]),
-        ([], [None, None]),
+        (HEALTHY, [None, None]),
+        (UNSUPPORTED.replace("[Unknown Error]", "[N/A]").replace("ERR!", "N/A"), [None]),
+        (UNSUPPORTED, ["Unknown Error"]),
+        (UNSUPPORTED.replace("[Unknown Error]", "[Insufficient Permissions]"), ["ERR!"]),
+        (LOST, [None, "GPU is lost", "GPU is lost"]),
+        (ADDRESS_ONLY, [None, "Unknown Error", None]),
+        (RESET, ["GPU requires reset"]),
     ],
 )
-def test_which_rank_uses_which_gpu(
-    bindings: list[tuple[int, str | None]], ranks: list[int | None]
-) -> None:
-    """CUDA_VISIBLE_DEVICES decides, in CUDA's own reading; what it does not tell is unknown."""
-    found = with_local_ranks(
-        parse_csv(HEALTHY), [Binding(local_rank=rank, visible=text) for rank, text in bindings]
-    )
-    assert [gpu.local_rank for gpu in found] == ranks
+def test_a_fault_is_told_apart_from_a_missing_sensor(text: str, faults: list[str | None]) -> None:
+    """Only the words for a GPU that failed are a fault, not those for what it cannot measure."""
+    assert [gpu.fault for gpu in parse_csv(text)] == faults
+
+
+def test_a_gpu_that_is_named_by_address_alone_keeps_its_number() -> None:
+    """The number that no other GPU has is its own, as long as only one is in doubt."""
+    assert [gpu.index for gpu in parse_csv(ADDRESS_ONLY)] == [0, 1, 2]
+    two = ADDRESS_ONLY.replace("2, GPU", "3, GPU") + ADDRESS_ONLY.splitlines()[1]
+    assert [gpu.index for gpu in parse_csv(two)] == [0, None, 3, None]
 
 
 @given(st.text(max_size=400))

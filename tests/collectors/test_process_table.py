@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from whyhang.collectors.process_table import list_processes
+from whyhang.schemas.codec import encode_process
 from whyhang.schemas.process import Process
 
 pytestmark = pytest.mark.integration
@@ -90,6 +91,19 @@ def test_a_wrapped_rank_is_read_whole(start: Start, tmp_path: Path) -> None:
     assert process.exit is None
     assert process.pid not in [x.pid for x in list_processes(node="n", exclude={process.pid})]
     assert process.pid in [x.pid for x in list_processes(node="n")]
+
+
+def test_of_the_environment_only_the_device_list_is_told(start: Start) -> None:
+    """The rank's GPU stands in its line; no other value of the environment does, nor a name."""
+    root = start(
+        sys.executable, "-c", WAIT, RANK="3", LOCAL_RANK="1", CUDA_VISIBLE_DEVICES="4,GPU-77",
+        API_TOKEN="s3cr3t-value",
+    )  # fmt: skip
+    (process,) = list_processes(node="n", root=root.pid)
+    assert (process.gpu_index, process.gpu_uuid) == (None, "GPU-77")
+    line = encode_process(process).decode()
+    assert '"GPU-77"' in line
+    assert not any(text in line for text in ("s3cr3t", "API_TOKEN", "CUDA_VISIBLE", "4,GPU"))
 
 
 CHILDREN = """

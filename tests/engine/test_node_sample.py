@@ -16,6 +16,7 @@ from whyhang.schemas.config import CollectConfig, JobConfig
 from whyhang.schemas.incident import Source
 from whyhang.schemas.node_facts import KernelLine, NodeFacts
 from whyhang.schemas.node_facts_codec import decode_node_facts
+from whyhang.schemas.process import Process
 from whyhang.schemas.progress import Progress
 
 AT = "2026-05-01T10:00:00+00:00"
@@ -75,3 +76,27 @@ def test_kernel_lines_become_events_of_the_node() -> None:
     assert (event.kind, event.node, event.device) == ("xid", "gpu31", "0000:44:00")
     assert (event.at, event.source) == (AT, "kernel")
     assert kernel_events(NodeFacts(node="gpu31")) == ()
+
+
+GPUS = (
+    'import json; print(json.dumps({"gpus": ['
+    '{"index": 0, "uuid": "GPU-a"}, {"index": 1, "uuid": "GPU-b"}]}))'
+)
+
+
+@pytest.mark.integration
+def test_processes_get_their_gpus() -> None:
+    """The facts complete what the environment named, and who waits for them sees both."""
+    trainer = Process(pid=2**22 + 1, node="a", kind="trainer", rank=5, local_rank=1, gpu_index=1)
+    seen: list[tuple[Process, ...]] = []
+    sample = NodeSample(
+        node="a",
+        at=AT,
+        processes=(trainer,),
+        command=python(GPUS),
+        done=lambda facts, processes: seen.append(processes),
+    )
+    facts = sample.facts()
+    assert facts.gpus is not None and [gpu.local_rank for gpu in facts.gpus] == [None, 1]
+    assert [process.gpu_uuid for process in sample.processes()] == ["GPU-b"]
+    assert seen == [sample.processes()]
