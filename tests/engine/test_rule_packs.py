@@ -22,6 +22,7 @@ def load(path: Path) -> Suite:
     return load_suites([path])[0]
 
 
+@pytest.mark.timeout(900)  # a minute of work, and the machine may be busy
 @pytest.mark.parametrize("path", [PACK, STARTER], ids=["pack", "starter"])
 def test_all_as_expected_and_no_mutant_survives(path: Path) -> None:
     """Every test passes, and every mutant fails some test or is explained."""
