@@ -12,24 +12,31 @@ from collections.abc import Callable, Iterator, Sequence
 
 from whyhang.collectors import node_facts
 from whyhang.collectors.gpu_facts import read_gpus
+from whyhang.collectors.tcp_facts import TcpReading, read_tcp
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.node_facts_codec import facts_from_json, facts_to_json
 
 NO_GPU = "--no-gpu"
+PIDS = "--pids="
 _GPU_LIMIT_SECONDS = 8.0
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the parts, each as soon as it is known."""
-    for facts in read_parts(gpu=NO_GPU not in arguments):
+    for facts in read_parts(gpu=NO_GPU not in arguments, pids=_pids(arguments)):
         sys.stdout.write(json.dumps(facts_to_json(facts)) + "\n")
         sys.stdout.flush()
     return 0
 
 
-def read_parts(*, gpu: bool = True) -> Iterator[NodeFacts]:
+def _pids(arguments: Sequence[str]) -> tuple[int, ...]:
+    given = next((text for text in arguments if text.startswith(PIDS)), PIDS)
+    return tuple(int(text) for text in given.removeprefix(PIDS).split(",") if text)
+
+
+def read_parts(*, gpu: bool = True, pids: Sequence[int] = ()) -> Iterator[NodeFacts]:
     """The facts of this node in parts; a part that cannot be read says why."""
     parts: list[tuple[str, Callable[[], object]]] = [
         ("memory", node_facts.read_memory),
@@ -39,6 +46,8 @@ def read_parts(*, gpu: bool = True) -> Iterator[NodeFacts]:
         ("mounts", node_facts.read_mounts),
         ("kernel", node_facts.read_kernel_log),
     ]
+    if pids:
+        parts.append(("tcp", lambda: read_tcp(pids)))
     if gpu:
         parts.append(("gpus", lambda: read_gpus(_GPU_LIMIT_SECONDS)))
     parts.append(("infiniband", node_facts.read_infiniband))
@@ -46,6 +55,8 @@ def read_parts(*, gpu: bool = True) -> Iterator[NodeFacts]:
         value = read()
         if isinstance(value, Missing):
             yield NodeFacts(unread={name: value.reason})
+        elif isinstance(value, TcpReading):
+            yield NodeFacts(tcp=value.tcp, addresses=value.addresses)
         else:
             yield NodeFacts(**{name: value})  # type: ignore[arg-type]
 

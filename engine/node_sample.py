@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from whyhang.collectors.bounded_child import run_bounded
-from whyhang.collectors.facts_child import NO_GPU, join_parts
+from whyhang.collectors.facts_child import NO_GPU, PIDS, join_parts
 from whyhang.collectors.gpu_binding import bind_gpus
 from whyhang.collectors.log_events import find_events
 from whyhang.collectors.own_module import module_command
@@ -21,6 +21,8 @@ from whyhang.schemas.progress import LogEvent
 LIMIT_SECONDS = 12.0
 _SLACK_SECONDS = 2.0
 _MOST_KERNEL_LINES = 50
+# Of whose sockets are looked at; trainers come first.
+_MOST_PIDS = 4096
 _MODULE = "whyhang.collectors.facts_child"
 
 
@@ -44,8 +46,8 @@ class NodeSample:
     ) -> None:
         self._facts = NodeFacts(node=node, at=at, unread={"facts": "they were not read in time"})
         self._limit_seconds = limit_seconds
-        self._command = list(command or module_command(_MODULE, *(() if gpu else (NO_GPU,))))
         self._processes = tuple(processes)
+        self._command = list(command or _command(self._processes, gpu=gpu))
         self._see_all = tuple(_see_all(self._processes)) if gpu else ()
         self._done = done
         self._thread = threading.Thread(target=self._read, name="whyhang-facts", daemon=True)
@@ -89,6 +91,11 @@ def kernel_events(facts: NodeFacts) -> tuple[LogEvent, ...]:
             for event in find_events([line.line], node=facts.node)
         )
     return tuple(found)
+
+
+def _command(processes: Sequence[Process], *, gpu: bool) -> list[str]:
+    pids = ",".join(str(process.pid) for process in processes[:_MOST_PIDS])
+    return module_command(_MODULE, PIDS + pids, *(() if gpu else (NO_GPU,)))
 
 
 def _see_all(processes: Iterable[Process]) -> Iterator[int]:

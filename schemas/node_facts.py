@@ -92,7 +92,7 @@ class InfinibandFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpFacts:
-    """Segments a process had to send again to one peer (``address:port``)."""
+    """Segments a process sent to a peer (``address:port``) again and again, without an answer."""
 
     pid: int
     peer: str
@@ -109,7 +109,11 @@ class KernelLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """``<node>.facts.json``. What could not be read is None; ``unread`` may say why."""
+    """``<node>.facts.json``. What could not be read is None; ``unread`` may say why.
+
+    ``tcp`` lists only what was sent again; ``addresses`` are the node's own at which the job's
+    sockets are bound, so that a peer can be told to be this node.
+    """
 
     node: str = ""
     at: str | None = None
@@ -121,5 +125,6 @@ class NodeFacts:
     memory: MemoryFacts | None = None
     infiniband: tuple[InfinibandFacts, ...] | None = None
     tcp: tuple[TcpFacts, ...] | None = None
+    addresses: tuple[str, ...] | None = None
     kernel: tuple[KernelLine, ...] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
