@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeAlias
 
 from whyhang.engine.classes import Partition
+from whyhang.engine.machine_fields import machine_facet
 from whyhang.engine.positions import Positions
 from whyhang.engine.world import NOBODY, ScopeName, Subject, World
 from whyhang.schemas.missing import Missing
@@ -52,6 +53,9 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
     "event": ("events",),
     "ras": ("comms",),
     "fr": ("comms",),
+    "gpu": ("gpu",),
+    "tcp": ("tcp",),
+    "node": ("machine",),
 }
 
 
@@ -221,6 +225,11 @@ def _comms(world: World, positions: Positions, subject: Subject, sample: int) ->
     return id(subject) if world.incident.ras or world.incident.flight else None
 
 
+def _machine(family: str) -> Reader:
+    read = machine_facet(family)
+    return lambda world, positions, subject, sample: read(world, subject, sample)
+
+
 READERS: dict[str, Reader] = {
     "stack": _stack,
     "state": _state,
@@ -229,6 +238,9 @@ READERS: dict[str, Reader] = {
     "counters": _counters,
     "comms": _comms,
     "events": _events,
+    "gpu": _machine("gpu"),
+    "tcp": _machine("tcp"),
+    "machine": _machine("node"),
     "exists": lambda world, positions, subject, sample: None,
     "kind": _kind,
     "node": lambda world, positions, subject, sample: id(subject.node),

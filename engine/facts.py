@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from whyhang.engine.comm_facts import CommFacts
 from whyhang.engine.facets import Classes, process_of, stack_of, tasks
+from whyhang.engine.machine_fields import MACHINE_FIELDS, MachineReader
 from whyhang.engine.positions import Positions
 from whyhang.engine.world import Subject, World
 from whyhang.schemas.frame import Frame
@@ -297,6 +298,10 @@ def _ended(facts: Facts, subject: Subject, sample: int) -> bool:
     return facts.world.incident.trigger == "exit"
 
 
+def _machine(read: MachineReader) -> Accessor:
+    return lambda facts, subject, sample: read(facts.world, subject, sample)
+
+
 ACCESSORS: dict[str, Accessor] = {
     "log.stalled": _state_is("stalled"),
     "log.progressing": _state_is("advancing"),
@@ -348,4 +353,5 @@ ACCESSORS: dict[str, Accessor] = {
     "alike": _alike,
     "thread.name": _thread_name,
     "node.name": _node_name,
+    **{name: _machine(read) for name, read in MACHINE_FIELDS.items()},
 }

@@ -13,6 +13,7 @@ from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.verdict import SuspectPosition, Suspects, Verdict
 
 RUNS_SHOWN = 8
+LINKS_SHOWN = 3
 # The lists whose frames wait for other ranks.
 WAITING = frozenset(
     ("communication", "point_to_point", "behind_communication", "rendezvous", "device_wait")
@@ -40,9 +41,8 @@ CAUSES = {
 def headline_of(verdict: Verdict, facts: Facts, message: str = "") -> str:
     """The headline; a rule's own message comes first."""
     if message:
-        return render_message(
-            message, message_values(verdict, _groups(verdict.suspects, facts))
-        ).strip()
+        groups = _groups(verdict.suspects, facts)
+        return render_message(message, message_values(verdict, groups, name_links(facts))).strip()
     if verdict.verdict == "local_hang":
         return _local(verdict, facts)
     if verdict.verdict == "global_hang":
@@ -208,7 +208,15 @@ def _nodes(nodes: tuple[str, ...]) -> str:
     return shown if len(nodes) <= 3 else f"{shown} and {len(nodes) - 3} more nodes"
 
 
-def message_values(verdict: Verdict, groups: str = "") -> dict[str, object]:
+def name_links(facts: Facts) -> str:
+    """The failing links of the last sample, the worst first: ``gpu31 and gpu32``."""
+    links = facts.world.machines.links.failing(facts.world.sample_count - 1)
+    shown = [" and ".join(link.ends) for link in links[:LINKS_SHOWN]]
+    more = [f"{len(links) - LINKS_SHOWN} other pairs"] if len(links) > LINKS_SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def message_values(verdict: Verdict, groups: str = "", links: str = "") -> dict[str, object]:
     """What a rule's message may use; ``groups`` are those that the suspects make up."""
     positions = verdict.suspects.positions
     return {
@@ -216,6 +224,7 @@ def message_values(verdict: Verdict, groups: str = "") -> dict[str, object]:
         "who": name_ranks(verdict.suspects.ranks) + _bracketed(groups),
         "nodes": list(verdict.suspects.nodes),
         "position": positions[0].frame if positions else "",
+        "links": links,
         "verdict": verdict.verdict,
         "category": verdict.category,
         "summary": verdict.summary,

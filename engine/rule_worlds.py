@@ -10,6 +10,7 @@ from pathlib import Path
 
 from whyhang.engine.incidents import read_evidence
 from whyhang.engine.rule_frames import build_stack
+from whyhang.engine.rule_machines import PIDS_OF_A_RANK, node_facts
 from whyhang.rules.test_cases import LogFacts, NodeFacts, ProcessFacts, Stage, WorldFacts
 from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.config import DetectConfig, TopologyConfig
@@ -23,7 +24,6 @@ from whyhang.schemas.topology import RANK_ORDERS
 
 PRINT_ID = "1780890495107774003"
 START = datetime(2026, 6, 8, 3, 48, 15, tzinfo=timezone.utc)
-PIDS_OF_A_RANK = 100
 UNDESCRIBED = "the test says nothing of it"
 # What the counters show at the first sample.
 BEFORE = 1_000_000
@@ -152,6 +152,7 @@ def _samples(
             at=(START + timedelta(seconds=moment)).isoformat(),
             monotonic_seconds=moment,
             processes=tuple(builder.processes(stage, nodes, world.ranks_per_node)),
+            facts=node_facts(nodes, stage, world.heard, world.ranks_per_node),
         )
         before = moment
 
@@ -201,10 +202,14 @@ class _Sample:
                     if facts.status == "exited" and self.is_last and node.status == "ok":
                         # On a node that was read, what has no line has exited.
                         continue
-                    made = self.process(facts, rank, node.name, pid + offset, offset)
+                    made = self.process(
+                        facts, rank, node.name, pid + offset, offset, per_node=per_node
+                    )
                     yield made if offset else replace(made, cmdline=self.cmdline)
 
-    def process(self, facts: ProcessFacts, rank: int, node: str, pid: int, worker: int) -> Process:
+    def process(
+        self, facts: ProcessFacts, rank: int, node: str, pid: int, worker: int, *, per_node: int
+    ) -> Process:
         state = self.state(facts)
         threads = self.threads(facts, pid)
         os_threads = _os_threads(facts, state, pid)
@@ -215,6 +220,7 @@ class _Sample:
             node=node,
             kind=facts.kind,
             rank=rank,
+            local_rank=None if facts.gpu is None else rank % per_node,
             worker=worker - 1 if worker else None,
             state=state,
             wchan=facts.wchan,

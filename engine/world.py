@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from whyhang.engine.machines import Machines
 from whyhang.engine.stalled_operations import name_absent
 from whyhang.engine.topology import NOT_TOLD
 from whyhang.schemas.incident import Incident, Node
@@ -71,6 +72,11 @@ class World:
         self._kin: dict[tuple[ScopeName, ScopeName], Mapping[int, Sequence[int]]] = {}
 
     @cached_property
+    def machines(self) -> Machines:
+        """What the nodes told of themselves."""
+        return Machines(self.incident)
+
+    @cached_property
     def ranks(self) -> Table:
         """The ranks; each is followed through its trainer."""
         home: dict[int, Node] = {rank: node for node in self._asked for rank in node.ranks}
@@ -119,6 +125,12 @@ class World:
     def threads(self) -> Table:
         """The threads of the last sample's dumps."""
         return Table(dict(enumerate(_threads(self.processes.subjects.values()))))
+
+    def pids_of(self, rank: int, sample: int) -> tuple[int, ...]:
+        """The processes of a rank at a sample."""
+        numbers = (*self.kin("rank", "process").get(rank, NOBODY),)
+        tracks = (self.processes.subjects[number].track for number in numbers)
+        return tuple(process.pid for track in tracks if (process := track[sample]) is not None)
 
     def table(self, scope: ScopeName) -> Table:
         """The subjects of a scope other than the job."""

@@ -61,6 +61,7 @@ STATUSES = ("running", "missing", "exited", "zombie", "stopped")
 
 _ANYWHERE = SCOPES
 _PROCESS: tuple[Scope, ...] = ("rank", "process", "child")
+_MACHINE: tuple[Scope, ...] = ("rank", "node")
 _THREADS: tuple[Scope, ...] = (*_PROCESS, "thread")
 
 
@@ -134,6 +135,16 @@ _TABLE = (
     _field("step_lag", "int", ("rank",), "steps behind the foremost rank, by its own log"),
     _field("alike", "percent", ("rank",), "share of the ranks at this position, called alike"),
     _field("thread.name", "str", ("thread",), "the thread's name"),
+    _field("gpu.utilization", "percent", ("rank",), "time its GPU was busy; waiting kernels count"),
+    _field("gpu.memory", "percent", ("rank",), "the memory of its GPU that is used"),
+    _field("gpu.power", "num", ("rank",), "watts that its GPU draws"),
+    _field("gpu.failed", "bool", ("rank",), "the driver reports a fault in the place of values"),
+    _field("tcp.retransmits", "int", _MACHINE, "sent to one other node again and again"),
+    _field("tcp.cut_off", "bool", _MACHINE, "several links fail, all of them at this node"),
+    _field("node.memory_free", "percent", _MACHINE, "main memory that is available"),
+    _field("node.shm_free", "percent", _MACHINE, "free space of /dev/shm"),
+    _field("node.io_pressure", "percent", _MACHINE, "time in which every task waited for I/O"),
+    _field("node.cpu_pressure", "percent", _MACHINE, "time in which some task waited for a CPU"),
     _field("node.name", "str", (*_PROCESS, "node"), "the host name of the node"),
     *(
         _field(f"event.{kind}", "bool", ("job", "node", "rank"), f"by a log or kernel line: {told}")

@@ -32,9 +32,20 @@ class ThreadFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuWords:
+    """What a test says of a rank's GPU; shares are fractions of 1."""
+
+    utilization: float | None = None
+    memory: float | None = None
+    power: float | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
     """What a test says of one process; stacks are frames as written, outermost first.
 
+    ``retransmits`` are by the node they were sent to, {} where everything was acknowledged.
     ``then`` is the stack in every sample but the first. ``native`` is None where it is unread,
     empty where there is none.
     """
@@ -60,6 +71,8 @@ class ProcessFacts:
     cpu: float | None = None
     run_queue: float | None = None
     step_lag: int | None = None
+    gpu: GpuWords | None = None
+    retransmits: Mapping[str, int] | None = None
     python_threads: tuple[ThreadFacts, ...] = ()
     children: tuple[ProcessFacts, ...] = ()
 
@@ -104,10 +117,14 @@ class CheckpointFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What was heard from a node."""
+    """What was heard from a node; shares are fractions of 1."""
 
-    status: NodeStatus
+    status: NodeStatus = "ok"
     reason: str | None = None
+    memory_free: float | None = None
+    shm_free: float | None = None
+    io_pressure: float | None = None
+    cpu_pressure: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from whyhang.rules.assemble import Item
 from whyhang.rules.findings import Finding
 from whyhang.rules.quantities import parse_duration, parse_percent
 from whyhang.rules.suggest import did_you_mean
-from whyhang.rules.test_cases import ProcessFacts, RankClass, Status, ThreadFacts
+from whyhang.rules.test_cases import GpuWords, ProcessFacts, RankClass, Status, ThreadFacts
 from whyhang.schemas.rankset import NOBODY, RankSet
 
 T = TypeVar("T")
@@ -128,13 +128,17 @@ class FactReader:
             elif name == "step_lag":
                 found[name] = value.value
             elif name in _PERCENT:
-                found[name] = self.read(value, parse_percent, "percentage")
+                found[name] = self.percent(value)
             elif name == "native":
                 found[name] = tuple(one.text for one in value.sequence())
             elif name in ("stack", "then"):
                 found[name] = self.stack(value)
             elif name == "unreadable":
                 found[name] = self._reason(value)
+            elif name == "gpu":
+                found[name] = self._gpu(value)
+            elif name == "retransmits":
+                found[name] = {_node(key): one.value for key, one in value.mapping().items()}
             elif name == "unchanged_for":
                 found[name] = self.duration(value)
             elif name == "kernel":
@@ -146,6 +150,20 @@ class FactReader:
             elif name == "children":
                 found[name] = tuple(ProcessFacts(**self.process(one)) for one in value.sequence())
         return found
+
+    def percent(self, item: Item | None) -> float | None:
+        """A fraction of 1."""
+        return self.read(item, parse_percent, "percentage")
+
+    def _gpu(self, item: Item) -> GpuWords:
+        parts = item.mapping()
+        power = parts["power"].value if "power" in parts else None
+        return GpuWords(
+            utilization=self.percent(parts.get("utilization")),
+            memory=self.percent(parts.get("memory")),
+            power=float(power) if isinstance(power, int | float) else None,
+            failed="failed" in parts and parts["failed"].value is True,
+        )
 
     def _reason(self, item: Item) -> str | None:
         if item.value is True:
@@ -193,6 +211,11 @@ def merge(lines: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 merged.pop(name, None)
         merged |= line
     return merged
+
+
+def _node(key: str) -> str:
+    """A node by its number or its name."""
+    return f"node{key}" if key.isdigit() else key
 
 
 def _unknown(name: str) -> dict[str, Any]:

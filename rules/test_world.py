@@ -32,6 +32,7 @@ STALLED_FOR = 600.0
 RANKS_PER_NODE = 8
 # A typing error must not ask for gigabytes.
 MAX_RANKS = 100_000
+_SHARES = ("memory_free", "shm_free", "io_pressure", "cpu_pressure")
 _STATES: tuple[str, ...] = get_args(ProgressState)
 
 
@@ -199,10 +200,13 @@ class WorldReader:
                     Finding(code="H502", message=message, span=item.key_span, help=help)
                 )
             fields = item.mapping()
-            status = fields["status"] if fields else item
+            status = fields.get("status") if fields else item
             word = self.facts.read(status, one_of(("ok", "missing", "not_collected")), "status")
-            reason = fields["reason"].text if "reason" in fields else None
-            found[name] = NodeFacts(status=cast("NodeStatus", word or "ok"), reason=reason)
+            found[name] = NodeFacts(
+                status=cast("NodeStatus", word or "ok"),
+                reason=fields["reason"].text if "reason" in fields else None,
+                **{share: self.facts.percent(fields.get(share)) for share in _SHARES},
+            )
         return found
 
     def _event(self, item: Item) -> EventFacts:
