@@ -92,6 +92,10 @@ def obstacle(rights: Rights, guarded: Guarded) -> str | None:
 
 def sharpen(failure: Unread, pid: int) -> Unread:
     """Say what a refusal comes from; py-spy tells a missing right only that it is one."""
+    if failure.kind == "unwind" and procfs.read_inner_pid(pid) is not None:
+        # It looks for the threads under the numbers that they have in there.
+        reason = "py-spy: native frames of a container cannot be read from outside"
+        return Unread(kind="namespace", reason=reason)
     if failure.kind not in ("permission", "traced"):
         return failure
     hazard = procfs.dump_hazard(pid) if failure.kind == "traced" else None

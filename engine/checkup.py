@@ -72,9 +72,17 @@ def trial(reading: Unread | None, attach: Unread | None, seconds: float) -> Chec
     return Check(name=name, status="ok", found=f"{found}, and attached to")
 
 
-def job_stacks(tried: Mapping[int, Unread | None]) -> Check:
-    """Whether the job's own processes were read, by pid, without being stopped."""
+def job_stacks(tried: Mapping[int, Unread | None], closed: Collection[int] = ()) -> Check:
+    """Whether the job's own processes were read, by pid, without being stopped.
+
+    ``closed`` are Python programs of which nobody can tell from here whether they are the job.
+    """
     name = "stacks of the job"
+    if not tried and closed:
+        shown = ", ".join(map(str, sorted(closed)[:8])) + (", …" if len(closed) > 8 else "")
+        found = f"no process with a rank could be read; closed to this user: {shown}"
+        cure = f"--pid PID names the job; {CURES['permission']}"
+        return Check(name=name, status="unknown", found=found, cure=cure)
     if not tried:
         return Check(name=name, status="unknown", found="no process with a rank runs here")
     for pid, failure in sorted(tried.items()):

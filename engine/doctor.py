@@ -16,11 +16,12 @@ from typing import TypeVar
 from whyhang.collectors import procfs, pyspy
 from whyhang.collectors.gpu_facts import read_gpus
 from whyhang.collectors.log_files import find_log, is_closed, log_age
-from whyhang.collectors.process_table import list_processes
+from whyhang.collectors.process_table import list_processes, read_identities
 from whyhang.collectors.ras_client import settings_of
 from whyhang.collectors.ras_safety import Policy
 from whyhang.collectors.ras_version import detect_nccl
 from whyhang.collectors.rights import read_guarded, read_rights
+from whyhang.collectors.unread_ranks import closed_pythons
 from whyhang.engine import checkup
 from whyhang.engine.checkup import Check
 from whyhang.engine.store import spool_root
@@ -134,7 +135,8 @@ def _check_stacks(trainers: Sequence[Process], *, has_tool: bool) -> Iterator[Ch
     yield checkup.seccomp(own, child.attach if child is not None else None)
     if child is not None:
         yield checkup.trial(child.reading, child.attach, child.seconds)
-        yield checkup.job_stacks(tried)
+        closed = () if trainers else closed_pythons(read_identities())
+        yield checkup.job_stacks(tried, closed)
 
 
 def _check_log(config: Config, named: Path | None, processes: Sequence[Process]) -> Check:

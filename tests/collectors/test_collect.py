@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.rights.situations import needs_ptrace
 from whyhang.collectors import collect, procfs
 from whyhang.collectors.collect import take_sample
 from whyhang.collectors.process_table import list_processes
 from whyhang.collectors.pyspy import DumpResult
-from whyhang.collectors.rights import read_rights
 from whyhang.schemas.config import CollectConfig
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
@@ -26,10 +26,6 @@ from whyhang.schemas.stack import Stack, Thread
 from whyhang.schemas.unread import CURES, Unread, UnreadKind
 
 CONFIG = CollectConfig()
-needs_ptrace = pytest.mark.skipif(
-    read_rights().yama > 0 and not read_rights().capable,
-    reason="Yama forbids reading other processes",
-)
 
 
 class FakeDump:

@@ -13,16 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.rights.situations import needs_ptrace
 from whyhang.collectors import procfs, pyspy
-from whyhang.collectors.rights import read_rights
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import DumpMode
 from whyhang.schemas.unread import UnreadKind
-
-needs_ptrace = pytest.mark.skipif(
-    read_rights().yama > 0 and not read_rights().capable,
-    reason="Yama forbids reading other processes",
-)
 
 
 def test_py_spys_environment() -> None:

@@ -57,6 +57,7 @@ CASES: dict[str, tuple[Check, Status, str]] = {
     "attaching refused": (checkup.trial(None, DENIED, 0.1), "warn", "native frames"),
     "job read": (checkup.job_stacks({7: None, 8: None}), "ok", "2 of its"),
     "job partly read": (checkup.job_stacks({7: None, 8: DENIED}), "fail", "process 8: denied"),
+    "closed to us": (checkup.job_stacks({}, closed=[9, 7]), "unknown", "closed to this user: 7, 9"),
     "no job to read": (checkup.job_stacks({}), "unknown", "no process"),
     "no py-spy": (checkup.pyspy(Missing("py-spy: not found"), None), "fail", "not found"),
     "old py-spy": (checkup.pyspy("/b/py-spy", "py-spy 0.3.14"), "fail", "0.3.14"),

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from whyhang.collectors.procfs import read_stat, read_status
+from whyhang.collectors.rights import read_rights
 
 NOBODY = 65534
 SECONDS = 90
@@ -28,6 +29,10 @@ LAUNCHER = HERE / "seccomp_launcher.py"
 # ptrace and process_vm_readv; py-spy falls back to /proc/PID/mem without the second.
 FORBIDDEN = {"x86_64": "101,310", "aarch64": "117,270"}.get(platform.machine())
 
+_OWN = read_rights()
+needs_ptrace = pytest.mark.skipif(
+    _OWN.yama > 0 and not _OWN.capable, reason="Yama forbids reading other processes"
+)
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv"
 )

@@ -19,13 +19,14 @@ from tests.rights.situations import (
     is_free,
     needs_filter,
     needs_namespaces,
+    needs_ptrace,
     needs_root,
     python_without_pyspy,
     under_filter,
 )
 from whyhang.schemas.unread import CURES
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, needs_ptrace]
 
 
 def _doctor(

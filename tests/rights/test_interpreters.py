@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rights.situations import target
+from tests.rights.situations import needs_ptrace, target
 from whyhang.collectors import pyspy
 from whyhang.schemas.missing import Missing
 
@@ -53,6 +53,7 @@ def _version(path: str) -> list[str]:
 
 
 @pytest.mark.integration
+@needs_ptrace
 @pytest.mark.parametrize("version", VERSIONS)
 def test_frames_have_one_name_in_every_python(version: str) -> None:
     """Qualified names of newer Pythons and bare ones of older come out the same."""

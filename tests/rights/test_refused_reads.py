@@ -24,6 +24,7 @@ from tests.rights.situations import (
     is_free,
     needs_filter,
     needs_namespaces,
+    needs_ptrace,
     needs_root,
     target,
     under_filter,
@@ -36,7 +37,7 @@ from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, DumpMode
 from whyhang.schemas.unread import CURES, UnreadKind
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, needs_ptrace]
 FRAMES = ["wait_here", "<module>"]
 MODES: tuple[DumpMode, ...] = ("nonblocking", "python", "native")
 # How a dump may end that meets a process in its first or last moments.
@@ -106,7 +107,9 @@ def test_a_container_is_read_from_outside() -> None:
         result = pyspy.dump(pid, "nonblocking", 30)
         assert not isinstance(result.threads, Missing), result.threads
         assert [(thread.tid, thread.active) for thread in result.threads] == [(pid, None)]
-        assert pyspy.dump(pid, "native", 30).failure is not None
+        failure = pyspy.dump(pid, "native", 30).failure
+        assert failure is not None
+        assert failure.kind == "namespace"
         config = CollectConfig(native="always")
         (process,) = take_sample(
             list_processes(node="n", root=pid), deep=True, config=config, deadline_seconds=60

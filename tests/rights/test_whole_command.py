@@ -22,6 +22,7 @@ from tests.rights.situations import (
     is_free,
     needs_filter,
     needs_namespaces,
+    needs_ptrace,
     needs_root,
     python_without_pyspy,
     under_filter,
@@ -29,7 +30,7 @@ from tests.rights.situations import (
 from whyhang.collectors.procfs import read_inner_pid, read_status
 from whyhang.schemas.unread import CURES
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, needs_ptrace]
 Collect = Callable[..., Told]
 
 
