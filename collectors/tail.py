@@ -12,7 +12,9 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
+
+from whyhang.collectors.waker import start_waker
 
 # Only the newest progress matters, so a flood is skipped rather than read.
 MAX_POLL_BYTES = 1 << 20
@@ -30,8 +32,9 @@ class Chunk:
     """New bytes of one file, cut at line ends (``\\n`` or ``\\r``).
 
     ``tentative``: a last line without an end that has stood for two seconds; it is not given again
-    unless it grows. ``skipped``: how many bytes before it were passed over. ``restarted``: the file
-    was truncated, rewritten or rotated before these bytes.
+    unless it grows; a chunk that begins with a line end ends it. ``skipped``: how many bytes before
+    it were passed over. ``restarted``: the file was truncated, rewritten or rotated before these
+    bytes.
     """
 
     source: str
@@ -46,7 +49,8 @@ class Tailer:
 
     ``start="end"`` gives only what is written from now on; ``"begin"`` gives an old file's last
     1 MiB too. Files that appear later are read from their begin. Paths that do not exist yet, or
-    cannot be read, are tried again at each poll.
+    cannot be read, are tried again at each poll. ``wake``: where the kernel tells of new entries in
+    the globs' directories, look for new files at once, not only every ten seconds.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Tailer:
         self._open: OrderedDict[str, _Followed] = OrderedDict()
         self._scanned: float | None = None
         self._first = True
-        self._waker = _start_waker(self._globs) if wake and self._globs else None
+        self._waker = start_waker(self._globs) if wake and self._globs else None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -102,6 +106,8 @@ class Tailer:
         if self._scanned is not None and now - self._scanned < _RESCAN_SECONDS and not woken:
             return
         self._scanned = now
+        if self._waker is not None:
+            self._waker.follow()
         for pattern in self._globs:
             for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207 (a whole pattern, `**` too)
                 if name not in self._files:
@@ -203,7 +209,8 @@ class _Followed:
         if not data:
             return []
         self._offset += len(data)
-        self._fingerprint = (self._fingerprint + data)[-_FINGERPRINT_BYTES:]
+        mark = data[-_FINGERPRINT_BYTES:]
+        self._fingerprint = (self._fingerprint + mark)[-_FINGERPRINT_BYTES:]
         return self._cut(now, data, skipped)
 
     def _cut(self, now: float, data: bytes, skipped: int) -> list[Chunk]:
@@ -219,10 +226,11 @@ class _Followed:
             self._hold(now, self._held + data)
             return []
         whole = data[:end]
-        if not self._held_given or whole[:1] not in (b"\n", b"\r"):
+        ends_tentative = self._held_given and whole[:1] in (b"\n", b"\r")
+        if not ends_tentative:
             whole = self._held + whole
         self._hold(now, data[end:])
-        if not whole.strip():
+        if whole.isspace() and not ends_tentative:
             return []
         chunk = Chunk(source=self._name, data=whole, skipped=skipped, restarted=self._restarted)
         self._restarted = False
@@ -270,58 +278,9 @@ class _Followed:
         self._seen = None
 
 
-class _Waker(Protocol):
-    def woken(self) -> bool: ...
-
-    def stop(self) -> None: ...
-
-
-def _start_waker(globs: tuple[str, ...]) -> _Waker | None:
-    """Watch the globs' directories for new files; None where that is not possible."""
-    try:
-        from watchdog.events import FileSystemEvent, FileSystemEventHandler
-        from watchdog.observers import Observer
-    except ImportError:
-        return None
-
-    class Waker(FileSystemEventHandler):
-        def __init__(self) -> None:
-            self._dirty = False
-            self._observer = Observer()
-
-        def on_created(self, event: FileSystemEvent) -> None:
-            self._dirty = True
-
-        def on_moved(self, event: FileSystemEvent) -> None:
-            self._dirty = True
-
-        def watch(self, directories: set[str]) -> None:
-            for directory in directories:
-                self._observer.schedule(self, directory, recursive=False)
-            self._observer.daemon = True
-            self._observer.start()
-
-        def woken(self) -> bool:
-            dirty, self._dirty = self._dirty, False
-            return dirty
-
-        def stop(self) -> None:
-            self._observer.stop()
-            self._observer.join(timeout=2.0)
-
-    waker = Waker()
-    parents = {os.path.dirname(pattern) or "." for pattern in globs}  # noqa: PTH120
-    try:
-        waker.watch({name for name in parents if Path(name).is_dir()})
-    except (OSError, RuntimeError):
-        # Out of inotify watches: the rescan every ten seconds remains.
-        return None
-    return waker
-
-
 def _stat(name: str) -> _Seen | None:
     try:
-        status = Path(name).stat()
+        status = os.stat(name)  # noqa: PTH116 (a thousand files a second)
     except OSError:
         return None
     return _Seen.of(status) if stat.S_ISREG(status.st_mode) else None

@@ -30,6 +30,7 @@ class LogSource:
         self._newest: Newest | None = None
         self._ranks: set[int | None] = set()
         self._others = 0
+        self._torn = b""
 
     @property
     def preset(self) -> str | None:
@@ -50,8 +51,14 @@ class LogSource:
     def notable(self, chunk: Chunk) -> tuple[str, ...]:
         """The lines that may tell of a fault; a tentative one waits for its end."""
         if chunk.tentative:
+            self._torn = chunk.data
             return ()
-        return tuple(line.decode("utf-8", "replace") for line in self._gate.feed(chunk.data))
+        data, torn = chunk.data, self._torn
+        self._torn = b""
+        # A tentative line that ends now, or never will, is not given again.
+        if torn and (chunk.restarted or data[:1] in (b"\n", b"\r")):
+            data = torn + b"\n" + data
+        return tuple(line.decode("utf-8", "replace") for line in self._gate.feed(data))
 
     def others_moved(self) -> bool:
         """Whether a bar of another phase has moved since the last call."""

@@ -34,8 +34,8 @@ class LogWatch:
         self._progress = config.progress
         # What stood in a file before the job is none of its progress.
         self._tailers = (
-            Tailer([log.path for log in logs if log.start], start="end"),
-            Tailer([log.path for log in logs if not log.start]),
+            Tailer([log.path for log in logs if log.start], start="end", wake=True),
+            Tailer([log.path for log in logs if not log.start], wake=True),
         )
         # Where those files end now, before anybody reads what their past tells.
         self._tailers[0].poll(now)

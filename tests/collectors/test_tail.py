@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whyhang.collectors.tail import MAX_POLL_BYTES, Chunk, Tailer
+from whyhang.engine.log_watch import LogWatch
+from whyhang.engine.streams import LogFile
+from whyhang.schemas.config import Config
 
 
 @pytest.fixture
@@ -279,3 +284,106 @@ def test_pieces_survive_any_cut(
     tailer.close()
     whole = b"".join(parts).replace(b"\r", b"\n")
     assert got.replace(b"\r", b"\n").split() == whole.split()
+
+
+@pytest.mark.integration
+def test_wakes_for_another_attempt(tmp_path: Path) -> None:
+    """A restart writes below directories that did not exist: found before the next scan too."""
+    tailer = Tailer([f"{tmp_path}/logs/*/attempt_*/*/stdout.log"], wake=True)
+    tailer.poll(0.0)
+    for attempt in range(2):
+        rank = tmp_path / "logs" / "none_x1" / f"attempt_{attempt}" / "0"
+        rank.mkdir(parents=True)
+        append(rank / "stdout.log", b"step %d\n" % attempt)
+        if attempt == 0:
+            # Not even the first directory was there: nothing could be watched.
+            assert joined(tailer.poll(11.0)) == b"step 0\n"
+            continue
+        deadline, found = time.monotonic() + 20.0, b""
+        while not found and time.monotonic() < deadline:
+            time.sleep(0.05)
+            found = joined(tailer.poll(12.0))
+        assert found == b"step 1\n"
+    tailer.close()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "inotify watch limit"), OSError(24, "instances")])
+def test_without_inotify_the_scan_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """Where the kernel has no watches left, files are followed and found all the same."""
+    from watchdog.observers import Observer
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Observer, "schedule" if error.errno == 28 else "start", refuse)
+    append(tmp_path / "a.log", b"step 1\n")
+    tailer = Tailer([str(tmp_path / "*.log")], wake=True)
+    assert joined(tailer.poll(0.0)) == b"step 1\n"
+    append(tmp_path / "a.log", b"step 2\n")
+    append(tmp_path / "b.log", b"step 3\n")
+    assert joined(tailer.poll(10.5)) == b"step 2\nstep 3\n"
+    tailer.close()
+
+
+def test_thousands_of_files_within_the_limit_of_descriptors(tmp_path: Path) -> None:
+    """With 256 descriptors 1,024 rank logs are all followed, whichever grows."""
+    paths = [tmp_path / f"rank{number}.log" for number in range(1024)]
+    for path in paths:
+        append(path, b"step 1\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        tailer = Tailer([str(tmp_path / "rank*.log")])
+        assert len(tailer.poll(0.0)) == 1024
+        for number in (1023, 0, 512):
+            append(paths[number], b"step 2\n")
+            (chunk,) = tailer.poll(1.0)
+            assert (chunk.source, chunk.data) == (str(paths[number]), b"step 2\n")
+        tailer.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_reused_inode(log: Path, tailer: Tailer) -> None:
+    """While the file was not held open, another took its name and its number."""
+    append(log, b"step 1\nstep 2\n")
+    tailer.poll(0.0)
+    tailer._files[str(log)].close()
+    log.write_bytes(b"another run begins here\nstep 1\n")
+    (chunk,) = tailer.poll(1.0)
+    assert (chunk.data, chunk.restarted) == (b"another run begins here\nstep 1\n", True)
+
+
+def test_line_of_a_hundred_megabytes(log: Path, tailer: Tailer) -> None:
+    """A dump of 100 MB in one line costs a bounded amount of memory and hides no later step."""
+    tracemalloc.start()
+    for second in range(100):
+        append(log, b"x" * 1_000_000)
+        tailer.poll(float(second))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 << 20
+    append(log, b"\nstep 7\n")
+    assert joined(tailer.poll(200.0)).endswith(b"x\nstep 7\n")
+
+
+def test_a_step_in_a_torn_line_counts_once(tmp_path: Path) -> None:
+    """A begun line is read tentatively, and again when it is whole: one event, no step back."""
+    log = tmp_path / "log"
+    append(log, b"step 10/900 loss 1\nstep 11/900 loss 1\nstep 12/900 loss 1\n")
+    watch = LogWatch([LogFile(path=str(log))], Config(), 0.0)
+    watch.poll(1.0)
+    append(log, b"step 1")
+    for second in range(2, 6):
+        watch.poll(float(second))
+    append(log, b"3/900 loss 1")
+    for second in range(6, 10):
+        watch.poll(float(second))
+    append(log, b"\n")
+    watch.poll(10.0)
+    watch.close()
+    steps = [event.step for event in watch.watch.history()]
+    assert steps[-1] == 13 and steps.count(13) == 1 and 1 not in steps
+    assert watch.watch.progress(10.0).step == 13

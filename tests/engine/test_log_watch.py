@@ -131,3 +131,13 @@ def test_lines_since_the_old_log_was_read_are_not_lost(tmp_path: Path) -> None:
     watch.prime(Progress(step=2, total=100, preset="step"), [], 0.0, stepped=True)
     watch.poll(1.0)
     assert watch.progress(1.0).step == 3
+
+
+def test_a_fault_in_a_line_that_ends_late_is_heard(tmp_path: Path) -> None:
+    """A line that was read tentatively for its step is still searched once it has ended."""
+    log = Log(tmp_path / "log")
+    log.train()
+    log.write(TIMEOUT.rstrip("\n"))
+    log.wait(5)
+    log.write("\n")
+    assert [event.kind for event in log.watch.events()] == ["watchdog_timeout"]
