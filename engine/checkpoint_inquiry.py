@@ -8,7 +8,7 @@ import threading
 from dataclasses import replace
 
 from whyhang.collectors.bounded_child import run_bounded
-from whyhang.engine.spawn import module_command
+from whyhang.collectors.own_module import module_command
 from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.config import CheckpointConfig
 from whyhang.schemas.incident import Source

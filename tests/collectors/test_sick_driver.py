@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.machine import mounted_ext4, processes_of, state, thaw, why_not_frozen
+from tests.lab.machine import processes_of, state, why_not
+from tests.lab.mounts import mounted
 from whyhang.collectors import nvml
 from whyhang.collectors.gpu_facts import read_gpus
 from whyhang.schemas.missing import Missing
@@ -36,13 +37,13 @@ def test_a_program_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.integration
-@pytest.mark.skipif(why_not_frozen() is not None, reason=str(why_not_frozen()))
+@pytest.mark.skipif(why_not(["freeze"]) is not None, reason=str(why_not(["freeze"])))
 def test_a_program_that_cannot_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In uninterruptible sleep it outlives SIGKILL: it is left behind, and nobody waits for it."""
     monkeypatch.setenv("WHYHANG_LAB", "sick-driver")
-    with mounted_ext4(tmp_path) as mount:
-        program(tmp_path, f"exec touch {mount}/held", monkeypatch)
-        subprocess.run(["fsfreeze", "--freeze", str(mount)], check=True)
+    with mounted("ext4", tmp_path) as mount:
+        program(tmp_path, f"exec touch {mount.path}/held", monkeypatch)
+        subprocess.run(["fsfreeze", "--freeze", str(mount.path)], check=True)
         try:
             started = time.monotonic()
             found = read_gpus(LIMIT)
@@ -50,4 +51,4 @@ def test_a_program_that_cannot_be_killed(tmp_path: Path, monkeypatch: pytest.Mon
             assert isinstance(found, Missing) and "no answer within 2 s" in found.reason
             assert [state(pid) for pid in processes_of("sick-driver")] == ["D"]
         finally:
-            thaw(mount)
+            mount.release()
