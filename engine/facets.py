@@ -40,6 +40,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "proc.kernel": ("state",),
     "proc.traced": ("state",),
     "proc.run_queue": ("counters",),
+    "proc.cpus": ("cpus",),
     "thread.name": ("thread",),
     "node.name": ("node",),
 }
@@ -182,6 +183,11 @@ def tasks(process: Process) -> tuple[int, int, str | None] | None:
     return len(process.os_threads), len(asleep), channel
 
 
+def _cpus(world: World, positions: Positions, subject: Subject, sample: int) -> Hashable:
+    process = process_of(subject, sample)
+    return "" if isinstance(process, Missing) else process.cpus_allowed
+
+
 def _tasks(world: World, positions: Positions, subject: Subject, sample: int) -> Hashable:
     process = process_of(subject, sample)
     return "" if isinstance(process, Missing) else tasks(process)
@@ -234,6 +240,7 @@ READERS: dict[str, Reader] = {
     "stack": _stack,
     "state": _state,
     "tasks": _tasks,
+    "cpus": _cpus,
     "restart": _restart,
     "counters": _counters,
     "comms": _comms,

@@ -18,6 +18,7 @@ from whyhang.engine.world import Subject, World
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import IoCounters, Process
+from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack
 
 FactValue: TypeAlias = bool | int | float | str | Frame | Stack | tuple[Frame, ...]
@@ -202,6 +203,14 @@ def _wchan(process: Process) -> str | None:
     return process.wchan if found is None or found[2] is None else found[2]
 
 
+def _cpus(process: Process) -> int | None:
+    """How many CPUs a list such as ``0-7,16`` allows."""
+    try:
+        return len(RankSet.parse(process.cpus_allowed or "")) or None
+    except ValueError:
+        return None
+
+
 def _kernel(process: Process) -> tuple[Frame, ...] | None:
     if process.kernel_stack is None:
         return None
@@ -343,6 +352,7 @@ ACCESSORS: dict[str, Accessor] = {
         "its tracer",
     ),
     "proc.rank": _attribute(lambda process: process.rank, "its rank"),
+    "proc.cpus": _attribute(_cpus, "its CPU affinity"),
     "proc.run_queue": _rate(lambda process: process.run_queue_seconds, "its run-queue delay"),
     "io.read_rate": _rate(_counter("rchar"), "its I/O"),
     "io.write_rate": _rate(_counter("wchar"), "its I/O"),

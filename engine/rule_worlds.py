@@ -230,6 +230,7 @@ class _Sample:
             exit=facts.exit_code,
             tracer_pid=None if facts.traced is None else int(facts.traced),
             run_queue_seconds=delayed,
+            cpus_allowed=None if facts.cpus is None else f"0-{facts.cpus - 1}",
             os_threads=os_threads,
             dump=Dump(
                 ok=not isinstance(threads, Missing),

@@ -126,6 +126,7 @@ _TABLE = (
     _field("proc.kernel", "frames", _PROCESS, "the kernel's stack"),
     _field("proc.traced", "bool", _PROCESS, "a tracer that is not ours holds it"),
     _field("proc.run_queue", "percent", _PROCESS, "time runnable but not scheduled"),
+    _field("proc.cpus", "int", _PROCESS, "the number of CPUs that it may run on"),
     _field("proc.rank", "int", ("process", "child"), "the rank that the process belongs to"),
     _field("io.read_rate", "num", _PROCESS, "bytes a second that it read, sockets included"),
     _field("io.write_rate", "num", _PROCESS, "bytes a second that it wrote, sockets included"),

@@ -70,6 +70,7 @@ class ProcessFacts:
     disk_write_rate: float | None = None
     cpu: float | None = None
     run_queue: float | None = None
+    cpus: int | None = None
     step_lag: int | None = None
     gpu: GpuWords | None = None
     retransmits: Mapping[str, int] | None = None

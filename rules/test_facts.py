@@ -23,7 +23,7 @@ UNREADABLE = "unreadable"
 STATUSES: tuple[str, ...] = get_args(Status)
 # A new stack says nothing about what an earlier line said of the old one.
 _OF_THE_STACK = ("stack", "then", "native", "unreadable", "status")
-_PLAIN = ("kind", "status", "state", "wchan", "d_threads", "threads", "traced", "exit_code")
+_PLAIN = ("kind", "status", "state", "wchan", "d_threads", "threads", "traced", "exit_code", "cpus")
 _PERCENT = ("cpu", "run_queue")
 
 

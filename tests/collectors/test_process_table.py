@@ -300,6 +300,30 @@ def test_without_rights_the_rank_is_unknown_and_stays_listed(start: Start, tmp_p
     assert launcher[0] == "launcher"
 
 
+CROWDED = """
+import os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+for rank in range(3):
+    if os.fork() == 0:
+        os.write(1, b"ready\\n")
+        while True:
+            pass
+sys.stdin.read()
+"""
+
+
+def test_ranks_that_share_a_core_wait_for_it(start: Start) -> None:
+    """One CPU is allowed, and the time in the run queue grows as fast as that of others' work."""
+    parent = start(sys.executable, "-c", CROWDED, ready=3, RANK="0")
+    first = list_processes(node="n", root=parent.pid)
+    time.sleep(1.5)
+    before = {process.pid: process.run_queue_seconds or 0.0 for process in first}
+    after = [p for p in list_processes(node="n", root=parent.pid) if p.ppid == parent.pid]
+    assert len(after) == 3
+    assert all((process.cpus_allowed or "").isdigit() for process in after)
+    assert sum((p.run_queue_seconds or 0.0) - before[p.pid] for p in after) > 1.0
+
+
 TITLED = """
 import subprocess, sys
 for title in sys.argv[2:]:

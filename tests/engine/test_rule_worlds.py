@@ -115,6 +115,7 @@ def test_facts_come_back_as_stated() -> None:
         "        disk: 7\n"
         "        cpu: 150%\n"
         "        run_queue: 10%\n"
+        "        cpus: 2\n"
         "        step_lag: 3\n"
         "      1: {stack: m.f, step_lag: 0}\n"
     )
@@ -132,6 +133,7 @@ def test_facts_come_back_as_stated() -> None:
         "disk.write_rate": 7.0,
         "cpu.rate": pytest.approx(1.5),
         "proc.run_queue": pytest.approx(0.1),
+        "proc.cpus": 2,
         "step_lag": 3,
     }
     assert {field: read(field, 0) for field in wanted} == wanted
