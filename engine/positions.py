@@ -8,7 +8,7 @@ is user code.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from whyhang.rules.patterns import matcher
@@ -21,6 +21,18 @@ from whyhang.schemas.stack import Stack, Thread
 TRANSPARENT = "transparent"
 MAIN_THREADS = "main_threads"
 MAIN_THREAD = "MainThread"
+
+# Calls that only wait for the threads of PyTorch's autograd engine, which run hooks and custom
+# backward functions (torch/autograd/graph.py; torch/csrc/autograd/python_engine.cpp).
+_HANDS_OVER = frozenset(
+    {
+        "torch.autograd.backward",
+        "torch.autograd.grad",
+        "torch.autograd.graph._engine_run_backward",
+    }
+)
+# What Python calls a thread that it did not start, once that thread asks for its own name.
+_FOREIGN_THREAD = "Dummy-*"
 
 # Frameworks that are often run from a checkout (so without a package root in their path) and
 # whose text dumps carry no root at all. Names that projects use for folders of their own
@@ -158,7 +170,11 @@ class Positions:
         return Missing("no frame of its stack is known or user code")
 
     def thread(self, process: Process) -> Thread | Missing:
-        """The thread that matters: one that the rules name, else the main thread, else the only."""
+        """The thread that matters.
+
+        One that the rules name, else the main thread (or the autograd thread that it waits for),
+        else the only one.
+        """
         if isinstance(process.threads, Missing):
             return process.threads
         for pattern in self._threads:
@@ -167,7 +183,7 @@ class Positions:
                     return thread
         for thread in process.threads:
             if thread.name == MAIN_THREAD:
-                return thread
+                return self._autograd_thread(thread, process.threads) or thread
         with_python = [thread for thread in process.threads if thread.stack.python]
         if len(with_python) == 1:
             return with_python[0]
@@ -175,6 +191,20 @@ class Positions:
         if len(process.threads) == 1:
             return process.threads[0]
         return Missing("its dump shows no main thread")
+
+    def _autograd_thread(self, main: Thread, threads: Sequence[Thread]) -> Thread | None:
+        """The thread that runs Python code for a backward pass which the main thread waits for."""
+        python = main.stack.python
+        if not python or python[0].id not in _HANDS_OVER:
+            return None
+        return next((t for t in threads if _is_foreign(t) and self._is_placed(t)), None)
+
+    def _is_placed(self, thread: Thread) -> bool:
+        return not isinstance(self.top(thread.stack), Missing)
+
+
+def _is_foreign(thread: Thread) -> bool:
+    return not thread.name or fnmatchcase(thread.name, _FOREIGN_THREAD)
 
 
 def is_user_code(frame: Frame) -> bool:

@@ -60,6 +60,31 @@ def test_lists_are_disjoint() -> None:
         ("zmq.sugar.socket.recv_multipart", "external_wait"),
         ("wandb.sdk.wandb_run.log", "logging_service"),
         ("torch.utils.data._utils.worker._worker_loop", "idle"),
+        ("torch.distributed.distributed_c10d.all_gather_single", "communication"),
+        (
+            "torch.distributed.fsdp._fully_shard._fsdp_collectives.foreach_all_gather",
+            "communication",
+        ),
+        ("deepspeed.comm.torch.all_gather_coalesced", "communication"),
+        ("vllm.distributed.parallel_state.broadcast_tensor_dict", "communication"),
+        ("sglang.srt.distributed.parallel_state.recv_tensor_dict", "point_to_point"),
+        ("torch.distributed.pipelining.schedules._wait_batch_p2p", "point_to_point"),
+        ("megatron.core.pipeline_parallel.schedules.pp_post_forward", "point_to_point"),
+        (
+            "megatron.core.distributed.param_and_grad_buffer.finish_grad_sync",
+            "behind_communication",
+        ),
+        (
+            "torch.distributed.fsdp._fully_shard._fsdp_param_group.wait_for_unshard",
+            "behind_communication",
+        ),
+        ("torch.amp.grad_scaler._maybe_opt_step", "device_wait"),
+        ("torch.distributed.elastic.utils.store.barrier", "rendezvous"),
+        ("megatron.core.datasets.gpt_dataset._build_document_sample_shuffle_indices", "dataloader"),
+        ("transformers.modeling_utils.save_pretrained", "checkpointing"),
+        ("filelock._api.acquire", "external_wait"),
+        ("torch.utils.file_baton.wait", "compiling"),
+        ("clearml.task.close", "logging_service"),
     ],
 )
 def test_what_is_claimed(name: str, expected: str) -> None:
@@ -68,3 +93,24 @@ def test_what_is_claimed(name: str, expected: str) -> None:
     frame = frame_of(name)
     assert positions.claims(frame) == {expected}
     assert positions.top(Stack((frame,))) == frame
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ncclGroupEnd", "communication_native"),
+        ("PMPI_Barrier", "communication_native"),
+        ("ucp_worker_progress", "communication_native"),
+        ("gloo::transport::tcp::UnboundBuffer::waitRecv", "communication_native"),
+        ("cuStreamSynchronize", "device_native"),
+        ("cudaLaunchKernelExC", "device_native"),
+        ("cuMemcpyDtoHAsync_v2", "device_native"),
+        ("aclrtSynchronizeStreamWithTimeout", "device_native"),
+        ("take_gil", "gil_waits"),
+        ("at::native::add", None),
+    ],
+)
+def test_what_native_frames_are_claimed(name: str, expected: str | None) -> None:
+    """Functions of MPI, NCCL, gloo and of drivers in which a host waits are told from others."""
+    frame = Frame(name, "lib.so", "lib.so", 0, "lib.so")
+    assert Positions(load_ruleset().lists).claims(frame) == ({expected} if expected else set())

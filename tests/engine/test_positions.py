@@ -22,6 +22,7 @@ LISTS = {
 WAIT = Frame("Condition.wait", "/usr/lib/python3.11/threading.py", "threading.py", 327)
 BARRIER = Frame("barrier", f"{SITE}torch/distributed/distributed_c10d.py", None, 5356)
 HELPER = Frame("_exception_logger.<locals>.wrapper", f"{SITE}torch/distributed/c10d_logger.py")
+ENGINE = Frame("_engine_run_backward", f"{SITE}torch/autograd/graph.py", None, 825)
 USER = Frame("Data.read", "/srv/code/data.py", "data.py", 58)
 NATIVE = Frame("pthread_cond_wait", "libc.so.6", "libc.so.6", 0, "libc.so.6")
 
@@ -66,6 +67,24 @@ def test_thread_that_matters(threads: tuple[Thread, ...], expected: str | None) 
     found = Positions(LISTS).thread(Process(pid=1, node="a", threads=threads))
     assert isinstance(found, Thread)
     assert found.name == expected
+
+
+@pytest.mark.parametrize("name", [None, "", "Dummy-3"])
+def test_a_backward_pass_is_where_its_own_thread_is(name: str | None) -> None:
+    """What hooks do in a thread of the autograd engine counts, not that the main thread waits."""
+    main, hook = thread("MainThread", NATIVE, ENGINE, USER), thread(name, WAIT, BARRIER)
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(main, hook))) == hook
+    elsewhere = thread("MainThread", WAIT, USER)
+    assert positions.thread(Process(pid=1, node="n", threads=(hook, elsewhere))) == elsewhere
+
+
+def test_an_idle_thread_is_not_the_backward_pass() -> None:
+    """Threads without a position, and threads that Python started, are no autograd threads."""
+    main = thread("MainThread", ENGINE, USER)
+    others = (thread(None, WAIT), thread("Thread-1", BARRIER), thread(None, NATIVE))
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(*others, main))) == main
 
 
 def test_several_nameless_threads_are_unknown() -> None:
