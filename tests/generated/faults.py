@@ -78,9 +78,10 @@ def blocked_worker(job: Job, *, storage: bool = False, zombie: bool = False) -> 
         return Child(kind="dataloader", act=act, name="pt_data_worker")
     stack = user_frames(job) + job.stack("worker.fetch")
     below, state, wchan, syscall, _ = job.rng.choice([deed for deed in DEEDS if deed[1] == "S"])
-    stack = job.parse(*below) + stack
     if storage:
         state, (wchan, syscall) = "D", job.rng.choice(STORAGE)
+    else:
+        stack = job.parse(*below) + stack
     act = Act(stack=stack, state=state, wchan=wchan, syscall=syscall, cpu=0.0)
     return Child(kind="dataloader", act=act, name="pt_data_worker")
 
@@ -97,7 +98,9 @@ def disk_act(job: Job) -> Act:
     """Asleep in the kernel for storage: the main thread, or a thread that it may wait for."""
     rng = job.rng
     wchan, syscall = rng.choice(STORAGE)
-    base = rng.choice((user_act, user_act, save_act))(job) if job.has("save") else user_act(job)
+    base = Act(stack=user_frames(job) + job.stack("hook"))
+    if job.has("save") and rng.random() < 0.3:
+        base = save_act(job)
     if rng.random() < 0.25:
         states = (("ckpt-writer", "D", wchan),)
         writer = job.stack("torch.save", outer=False) + job.stack("thread", outer=False)

@@ -155,9 +155,10 @@ def node_odd(rng: random.Random) -> tuple[Job, Truth]:
     machine = rng.choice(job.machines)
     how = rng.choice(("user", "data", "disk"))
     act = disk_act(job) if how == "disk" else user_act(job)
+    asleep = rng.choice((0.0, 0.5, 1.0))  # a stuck disk holds all its readers, or some of them
     for rank in machine.ranks:
         if how == "data" and job.workers:
-            block_data(job, rank, storage=rng.random() < 0.3)
+            block_data(job, rank, storage=rng.random() < asleep)
         else:
             job.acts[rank] = act
     surround(job, machine.ranks)
