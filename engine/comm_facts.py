@@ -117,6 +117,16 @@ class CommFacts:
             return True
         return False if whole else Missing("NCCL RAS does not name all ranks of a mismatch")
 
+    def ras_dead(self) -> frozenset[int]:
+        """The ranks whose processes RAS gave up, as far as they are ours."""
+        reading = self._reading
+        if isinstance(reading, Missing):
+            return frozenset()
+        joined = join_ranks(self._reports[-1], self._trainers)
+        dead = (s for s in reading.suspects if s.reason == "dead" and s.host and s.pid)
+        ranks = (joined.get((s.host or "", s.pid or 0)) for s in dead)
+        return frozenset(rank for rank in ranks if rank is not None)
+
     @cached_property
     def _flight(self) -> FlightAnalysis | Missing:
         if not self.incident.flight:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from whyhang.engine.contradictions import contradictions
 from whyhang.engine.facets import process_of
 from whyhang.engine.facts import Facts, position, status
 from whyhang.engine.judge import open_court, reach
@@ -33,6 +34,7 @@ def diagnose(incident: Incident, ruleset: Ruleset, *, version: str | None = None
             *_group_unranked(court.facts),
         ),
         topology=None if topology == NOT_TOLD else topology,
+        contradictions=contradictions(court.facts),
     )
 
 

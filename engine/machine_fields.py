@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from whyhang.engine.machines import Machines
 from whyhang.engine.world import Subject, World
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import GpuFacts, NodeFacts, PressureFacts
@@ -36,6 +37,14 @@ def _node(part: str, read: Callable[[NodeFacts], float | None]) -> MachineReader
     return get
 
 
+def _room(read: Callable[[Machines, str | None, int], float | Missing]) -> MachineReader:
+    def get(world: World, subject: Subject, sample: int) -> Value:
+        node = None if subject.node is None else subject.node.name
+        return read(world.machines, node, sample)
+
+    return get
+
+
 def _pressure(resource: str, read: Callable[[PressureFacts], float | None]) -> MachineReader:
     def share(told: NodeFacts) -> float | None:
         facts = (told.pressure or {}).get(resource)
@@ -43,15 +52,6 @@ def _pressure(resource: str, read: Callable[[PressureFacts], float | None]) -> M
         return None if percent is None else percent / 100
 
     return _node("pressure", share)
-
-
-def _memory_free(told: NodeFacts) -> float | None:
-    memory = told.memory
-    return None if memory is None else _share(memory.available_bytes, memory.total_bytes)
-
-
-def _shm_free(told: NodeFacts) -> float | None:
-    return None if told.shm is None else _share(told.shm.free_bytes, told.shm.total_bytes)
 
 
 def _retransmits(world: World, subject: Subject, sample: int) -> Value:
@@ -79,8 +79,8 @@ MACHINE_FIELDS: dict[str, MachineReader] = {
     "gpu.failed": _gpu(lambda gpu: gpu.fault is not None),
     "tcp.retransmits": _retransmits,
     "tcp.cut_off": _cut_off,
-    "node.memory_free": _node("memory", _memory_free),
-    "node.shm_free": _node("shm", _shm_free),
+    "node.memory_free": _room(Machines.memory_free),
+    "node.shm_free": _room(Machines.shm_free),
     "node.io_pressure": _pressure("io", lambda facts: facts.full_avg10),
     "node.cpu_pressure": _pressure("cpu", lambda facts: facts.some_avg10),
 }

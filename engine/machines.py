@@ -51,12 +51,33 @@ class Machines:
         value = read(told)
         return Missing(told.unread.get(part, f"{part} was not read")) if value is None else value
 
+    def memory_free(self, node: str | None, sample: int) -> float | Missing:
+        """The share of main memory that is available."""
+
+        def read(told: NodeFacts) -> float | None:
+            memory = told.memory
+            return None if memory is None else _share(memory.available_bytes, memory.total_bytes)
+
+        return self.ask(node, sample, "memory", read)
+
+    def shm_free(self, node: str | None, sample: int) -> float | Missing:
+        """The share of ``/dev/shm`` that is free."""
+
+        def read(told: NodeFacts) -> float | None:
+            return None if told.shm is None else _share(told.shm.free_bytes, told.shm.total_bytes)
+
+        return self.ask(node, sample, "shm", read)
+
     def gpu(self, process: Process, sample: int) -> GpuFacts | Missing:
         """The GPU that a process is bound to, else that of its local rank."""
         gpus = self.ask(process.node, sample, "gpus", lambda told: told.gpus)
         if isinstance(gpus, Missing):
             return gpus
         return next((gpu for gpu in gpus if _is_of(gpu, process)), NO_GPU_TOLD)
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
 
 
 def _is_of(gpu: GpuFacts, process: Process) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from whyhang.engine.facets import process_of
 from whyhang.engine.facts import Facts
+from whyhang.engine.machine_steps import is_cut_off, keep_off, link_steps, room_steps
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 from whyhang.schemas.verdict import Verdict
@@ -51,7 +52,7 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
         if process:
             yield _what_it_waits_for(process, where)
         for node in nodes:
-            yield f"If the storage does not come back, keep new jobs off {node}: cordon or drain it"
+            yield f"If the storage does not come back, {keep_off(node)}"
     elif verdict.category == "dataloader":
         yield f"Read the dataset code named above{where}: what does it wait for?{pid}"
         if process:
@@ -80,9 +81,18 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
         yield f"Look for the OOM killer{where}: `dmesg -T | grep -iE 'out of memory|oom-kill'`"
     elif verdict.category == "gpu_device":
         yield f"Look for device errors{where}: `dmesg -T | grep -iE 'xid|nvrm|mlx5'`"
+        if process and process.gpu_index is not None:
+            yield f"Read what the driver knows of it{where}: `nvidia-smi -q -i {process.gpu_index}`"
+        for name in nodes:
+            yield f"If the device has failed, {keep_off(name)}"
     elif verdict.category == "network" and verdict.verdict == "global_hang":
         yield "Read what NCCL says of its transports: run again with `NCCL_DEBUG=INFO`"
+        yield from link_steps(facts)
         yield "Look for failing links on every node: `dmesg -T | grep -iE 'mlx5|link|nvlink'`"
+    elif verdict.category == "network" and is_cut_off(facts, nodes):
+        yield f"Look at the links{where}: `ip -s link`, `ibstat`, `dmesg -T | grep -iE 'link|mlx5'`"
+        for name in nodes:
+            yield f"If no other node reaches it, {keep_off(name)}"
     elif verdict.category == "network" and verdict.suspects.positions:
         yield (
             f"See whom it waits for{where}: `ss -tnp | grep pid={process.pid}`"
@@ -106,6 +116,7 @@ def _steps(verdict: Verdict, facts: Facts) -> Iterator[str]:
         yield f"Look for hung tasks{where}: `dmesg -T | grep -iE 'hung|blocked for more'`"
     elif verdict.verdict == "local_hang" and process:
         yield f"Read the code named above; watch it live{where}: `py-spy dump --pid {process.pid}`"
+    yield from room_steps(facts, nodes)
     yield from _event_steps(facts)
     if verdict.not_seen:
         first = verdict.not_seen[0]

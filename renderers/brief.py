@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from whyhang.renderers import words
 from whyhang.renderers.clean import count_of, one_line, shorten
+from whyhang.renderers.machines import machine_lines
 from whyhang.renderers.unseen import not_seen
 from whyhang.schemas.diagnosis import Diagnosis, Group
 from whyhang.schemas.evidence import Evidence
@@ -20,6 +21,7 @@ from whyhang.schemas.verdict import Verdict
 _SHOWN_GROUPS = 24
 _SHOWN_SUSPECTS = 16
 _SHOWN_UNSEEN = 16
+_SHOWN_MACHINES = 16
 # Characters of what comes from outside: a log line may have megabytes.
 _LONGEST = 320
 _LONGEST_NAME = 80
@@ -75,6 +77,8 @@ class Brief:
     groups_left: int
     evidence: tuple[Clause, ...]
     open: tuple[Clause, ...]
+    machines: tuple[str, ...]
+    contradictions: tuple[str, ...]
     not_seen: tuple[str, ...]
     lowered: tuple[str, ...]
     also: tuple[str, ...]
@@ -116,6 +120,8 @@ def brief(diagnosis: Diagnosis, *, files: Sequence[str] = (), command: str | Non
         groups_left=max(0, len(everybody) - _SHOWN_GROUPS),
         evidence=evidence,
         open=open_clauses,
+        machines=tuple(_at_most(list(machine_lines(diagnosis)), _SHOWN_MACHINES)),
+        contradictions=tuple(map(_short, diagnosis.contradictions)),
         not_seen=tuple(_at_most(list(not_seen(diagnosis)), _SHOWN_UNSEEN)),
         lowered=tuple(map(one_line, verdict.lowered)),
         also=verdict.also,

@@ -54,6 +54,8 @@ class _Writer:
             yield from self._wrap(facts.nobody)
         yield from self._section("Sharing", facts.suspect_groups)
         yield from self._section("Where everybody stands", self._groups(facts))
+        yield from self._section("Machines", facts.machines)
+        yield from self._section("Contradictions", facts.contradictions)
         yield from self._section("Evidence", map(self._clause, facts.evidence))
         yield from self._section("Not decided", map(self._clause, facts.open))
         yield from self._section("Not seen", facts.not_seen)

@@ -34,7 +34,8 @@ class Group:
 class Diagnosis:
     """One incident with its verdict, ready to be rendered. ``tree`` is None without stacks.
 
-    ``topology`` is None where no source says anything of it.
+    ``topology`` is None where no source says anything of it; ``contradictions`` are the sentences
+    in which two sources disagree.
     """
 
     incident: Incident
@@ -42,3 +43,4 @@ class Diagnosis:
     tree: StackTree | None = None
     groups: tuple[Group, ...] = ()
     topology: Topology | Missing | None = None
+    contradictions: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -14,6 +15,15 @@ from whyhang.schemas.evidence import Evidence, Span
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
+from whyhang.schemas.node_facts import (
+    GpuFacts,
+    InfinibandFacts,
+    MemoryFacts,
+    NodeFacts,
+    PressureFacts,
+    ShmFacts,
+    TcpFacts,
+)
 from whyhang.schemas.process import Process, ProcessKind
 from whyhang.schemas.progress import Progress
 from whyhang.schemas.rankset import RankSet
@@ -316,10 +326,54 @@ def nasty_names() -> Diagnosis:
     return diagnose(incident(processes, nodes, 3), verdict, groups)
 
 
+def failed_gpu() -> Diagnosis:
+    """Rank 1's GPU failed on a node that is short of shared memory; two sources disagree."""
+    main = thread("MainThread", (MODULE, TRAIN, REDUCE))
+    processes = [replace(process(rank, main), gpu_index=rank) for rank in range(2)]
+    seen = incident(processes, (Node(name="gpu31", ranks=RankSet(range(2))),), 2)
+    told = NodeFacts(
+        node="gpu31",
+        gpus=(
+            GpuFacts(index=0, utilization_percent=100.0, power_watts=402.1),
+            GpuFacts(index=1, fault="GPU is lost"),
+        ),
+        memory=MemoryFacts(total_bytes=512 << 30, available_bytes=300 << 30),
+        shm=ShmFacts(total_bytes=64 << 30, free_bytes=1288490188),
+        pressure={"io": PressureFacts(full_avg10=45.4), "cpu": PressureFacts(some_avg10=3.0)},
+        infiniband=(
+            InfinibandFacts(
+                device="mlx5_0",
+                port=1,
+                state="ACTIVE",
+                counters={"symbol_error": 112, "port_rcv_data": 9, "link_downed": 1},
+            ),
+        ),
+        tcp=(TcpFacts(pid=4001, peer="10.0.0.2:30000", retransmits=9),),
+    )
+    ports = (replace(told.infiniband[0], counters={"symbol_error": 100, "link_downed": 1}),)  # type: ignore[index]
+    first = replace(seen.samples[0], index=0, facts={"gpu31": replace(told, infiniband=ports)})
+    last = replace(seen.samples[0], facts={"gpu31": told})
+    verdict = Verdict(
+        verdict="local_hang",
+        category="gpu_device",
+        confidence="medium",
+        headline="Local hang: the driver reports a fault of the GPU of rank 1; the others wait",
+        rule="pytorch/failed-gpu",
+        suspects=Suspects(ranks=RankSet((1,)), nodes=("gpu31",)),
+        next_steps=("Read what the driver knows of it on gpu31: `nvidia-smi -q -i 1`",),
+    )
+    made = diagnose(replace(seen, samples=(first, last)), verdict, ())
+    return replace(
+        made,
+        contradictions=("the log says that rank 1 ended, but a process of that rank runs",),
+    )
+
+
 DIAGNOSES: dict[str, Callable[[], Diagnosis]] = {
     "local_dataloader": local_dataloader,
     "global_hang": global_hang,
     "disk_sleep": disk_sleep,
+    "failed_gpu": failed_gpu,
     "nasty_names": nasty_names,
 }
 
