@@ -54,8 +54,7 @@ def why_no_fuse() -> str | None:
 
 
 def _why_no_compiler() -> str | None:
-    missing = [tool for tool in ("gcc", "g++") if shutil.which(tool) is None]
-    return f"not installed: {', '.join(missing)}" if missing else None
+    return "gcc is not installed" if shutil.which("gcc") is None else None
 
 
 def processes_of(token: str) -> list[int]:

@@ -284,9 +284,8 @@ SCENARIOS = {
     ),
     "compile_workers": Scenario(
         summary="a healthy job whose compile workers are idle",
-        options=("--compile",),
+        options=("--compile-workers",),
         world_size=2,
-        needs=("compiler",),
         is_silent=False,
         expected=_healthy(
             Fact(kind="compile_worker", rank=0, state="S"),

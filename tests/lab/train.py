@@ -59,7 +59,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--slow-seconds", type=float, default=25.0)
     parser.add_argument("--workers", type=int, default=1, help="dataloader workers of a rank")
     parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), default="fork")
-    parser.add_argument("--compile", action="store_true", help="start Inductor's compile workers")
+    parser.add_argument("--compile-workers", action="store_true", help="start Inductor's")
     parser.add_argument("--mount", type=Path, help="storage that may stop answering")
     parser.add_argument("--native-library", type=Path)
     parser.add_argument("--report", choices=("megatron", "bar"), default="megatron")
@@ -269,14 +269,15 @@ def stamp() -> str:
     return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(now))}.{int(now * 1000) % 1000:03d}"
 
 
-def compile_function() -> None:
-    """Compile something, and keep Inductor's workers, as a job on a GPU does."""
+def start_compile_workers() -> None:
+    """Start Inductor's compile workers, as the first `torch.compile` for a GPU does.
+
+    Compiling for a CPU would do without them, and takes half a minute of C++ compiler a rank.
+    """
     from torch._inductor.async_compile import AsyncCompile
 
     AsyncCompile.warm_pool()
     AsyncCompile.wait_pool_ready()
-    scaled = torch.compile(lambda x: torch.nn.functional.gelu(x * 2 + 1))
-    scaled(torch.ones(WIDTH))
 
 
 def wait_for_freeze(workdir: Path) -> None:
@@ -342,8 +343,8 @@ def main() -> None:
     partial = pid_file.with_suffix(".part")
     partial.write_text(str(os.getpid()))
     partial.rename(pid_file)
-    if options.compile:
-        compile_function()
+    if options.compile_workers:
+        start_compile_workers()
     Trainer(options).train()
     distributed.barrier()
     distributed.destroy_process_group()
