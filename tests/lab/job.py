@@ -98,7 +98,7 @@ class Job:
         return {
             **os.environ,
             TOKEN: self._token,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "OMP_NUM_THREADS": "1",
             "GLOO_SOCKET_IFNAME": "lo",
             "TORCHINDUCTOR_COMPILE_THREADS": "2",
