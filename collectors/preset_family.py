@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from whyhang.collectors.pattern_literals import required_literal
 from whyhang.schemas.progress import EventKind
 
-FLOAT = r"[-+]?(?:(?i:nan|inf(?:inity)?)|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+FLOAT = r"[-+]?(?:(?i:nan|inf(?:inity)?)|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)"
 STEP = r"(?P<step>\d+)"
 TOTAL = r"(?P<total>\d+)"
 EPOCH = r"(?P<epoch>\d+)"

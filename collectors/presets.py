@@ -267,6 +267,11 @@ class PresetReader:
         """How often bars of other phases have moved: a rise says that the job is alive."""
         return self._others_before + (0 if self._chosen is None else self._chosen.others)
 
+    def pass_over(self, pieces: int) -> None:
+        """So many pieces of a flood were not fed: a generic choice has been tried on them, too."""
+        if self._chosen is not None and self._candidates:
+            self._probed += pieces
+
     def feed(self, piece: str, rank: int | None = None) -> Iterable[LogLine]:
         """What the piece, or what was kept before it, says about progress."""
         return tuple(line for _, line in self.feed_at(0.0, piece, rank))

@@ -75,13 +75,13 @@ MS_SWIFT = family(
     lines={
         "end": (_TRAIN_END[0], r"\[INFO:swift\] End time of running main"),
         "eval": (
-            rf"^\s*(?:Val|Evaluate): +{BAR}",
+            rf"^\s*(?:Val|Evaluate):{BAR}",
             rf"^\{{'eval_loss': '?{LOSS}'?,.*{DICT_EPOCH},"
             rf".*'global_step/max_steps': '{STEP}/{TOTAL}'",
         ),
         "checkpoint_save_start": (rf"\[INFO:swift\] Saving model checkpoint to .*?-{STEP}\s*$",),
         "progress": (
-            rf"^\s*Train: +{BAR}",
+            rf"^\s*Train:{BAR}",
             rf"^\{{'loss': '?{LOSS}'?,(?:.*{DICT_EPOCH},)?"
             rf".*?'(?:global_step/max_steps|iteration)': '{STEP}/{TOTAL}'"
             rf"(?:.*'train_speed\(s/it\)': '?{SECONDS}'?)?",

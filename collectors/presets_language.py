@@ -74,7 +74,7 @@ COLOSSALAI = family(
     lines={
         "checkpoint_save_end": (rf"^Saved checkpoint at epoch {EPOCH} step {STEP}",),
         "checkpoint_save_start": (r"^Start saving (?:final )?model checkpoint",),
-        "progress": (rf"^\s*(?:Epoch {EPOCH}(?:/\d+)?|Step): ?{BAR}{BAR_LOSS}",),
+        "progress": (rf"^\s*(?:Epoch {EPOCH}(?:/\d+)?|Step):{BAR}{BAR_LOSS}",),
         "init": (r"Distributed environment is initialized",),
     },
 )
@@ -163,7 +163,7 @@ VERL = family(
             rf"(?:.*?(?:actor/pg_loss|train/loss):(?:np\.float\d+\()?{LOSS})?"
             rf"(?:.*?training/epoch:(?:np\.\w+\()?{EPOCH})?"
             rf"(?:.*?timing_s/step:(?:np\.float\d+\()?{SECONDS})?",
-            rf"^\s*Training Progress: *{BAR}",
+            rf"^\s*Training Progress:{BAR}",
         ),
         "compile": (r"[Cc]apturing (?:CUDA|cuda) graph",),
         "init": (rf"^Total training steps: {TOTAL}", r"^Training from scratch"),
@@ -229,7 +229,7 @@ PADDLE = family(
             rf"- loss: {LOSS}, learning_rate: .*?global_step: {STEP},"
             rf"(?:.*?interval_runtime: {SECONDS})?"
             rf"{_NAMED_EPOCH}",
-            rf"^\s*TrainProcess: *{BAR}",
+            rf"^\s*TrainProcess:{BAR}",
         ),
         "init": (r"\*{5} Running training \*{5}",),
     },

@@ -128,9 +128,9 @@ LIGHTNING = family(
     hints=("epoch",),
     lines={
         "end": (r"^`Trainer\.fit` stopped",),
-        "eval": (rf"^\s*(?:Validation|Sanity Checking|Testing)(?: DataLoader \d+)?: ?{BAR}",),
+        "eval": (rf"^\s*(?:Validation|Sanity Checking|Testing)(?: DataLoader \d+)?:{BAR}",),
         "checkpoint_save_start": (rf"Epoch {EPOCH}, global step {STEP}: .* saving model to ",),
-        "progress": (rf"^\s*Epoch {EPOCH}: ?{BAR}{BAR_LOSS}",),
+        "progress": (rf"^\s*Epoch {EPOCH}:{BAR}{BAR_LOSS}",),
         "init": (r"^Initializing distributed: GLOBAL_RANK",),
     },
 )

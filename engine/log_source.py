@@ -72,7 +72,9 @@ class LogSource:
             return data
         literals = self._reader.literals
         if literals is None or (self._normaliser.in_container and _has_parts(data)):
-            return newest(data)
+            kept = newest(data)
+            self._reader.pass_over(data.count(b"\n") - kept.count(b"\n"))
+            return kept
         self._newest = self._newest or Newest(literals)
         several = len(self._ranks) > 1
         return self._newest.lines_of_all(data) if several else self._newest.lines(data)
