@@ -14,7 +14,6 @@ from pathlib import Path
 
 from tests.lab.harness import Outcome
 from tests.lab.job import LabError
-from tests.lab.machine import why_not
 from tests.lab.scenarios import SCENARIOS
 from tests.lab.stage import Stage
 from tests.lab.table import HEADER, LEFT_OUT, Row, markdown, row, text
@@ -38,7 +37,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def play(names: Sequence[str], directory: Path) -> Iterator[Row]:
     """Play these scenarios, two at a time; a row for each, in this order."""
-    playable = [name for name in names if why_not(SCENARIOS[name].needs) is None]
+    playable = [name for name in names if SCENARIOS[name].left_out is None]
     stage = Stage(directory, SCENARIOS)
     try:
         stage.announce(playable)
@@ -49,7 +48,7 @@ def play(names: Sequence[str], directory: Path) -> Iterator[Row]:
 
 
 def _outcome(stage: Stage, name: str) -> Outcome | str:
-    reason = why_not(SCENARIOS[name].needs)
+    reason = SCENARIOS[name].left_out
     if reason is not None:
         return f"{LEFT_OUT}: {reason}"
     try:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.lab.harness import Outcome
-from tests.lab.machine import why_not
 from tests.lab.scenarios import SCENARIOS
 from tests.lab.stage import Stage
 
@@ -28,7 +27,7 @@ def stage(
 @pytest.fixture
 def played(request: pytest.FixtureRequest, stage: Stage) -> Outcome:
     """What came of the scenario that the test names as its parameter."""
-    reason = why_not(SCENARIOS[request.param].needs)
+    reason = SCENARIOS[request.param].left_out
     if reason:
         pytest.skip(reason)
     return stage.outcome(request.param)
@@ -39,5 +38,5 @@ def _wanted(items: list[pytest.Item]) -> Iterator[str]:
     for item in items:
         call = getattr(item, "callspec", None)
         name = None if call is None else call.params.get("played")
-        if name in SCENARIOS and why_not(SCENARIOS[name].needs) is None:
+        if name in SCENARIOS and SCENARIOS[name].left_out is None:
             yield name

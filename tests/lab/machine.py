@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-Need = Literal["freeze", "fuse", "compiler"]
+Need = Literal["torch", "freeze", "fuse", "compiler"]
 # The variable by which all processes of a scenario are found again.
 TOKEN = "WHYHANG_LAB"
 GONE_SECONDS = 20.0
@@ -24,11 +24,18 @@ class StillThere(Exception):
 
 
 def why_not(needs: Iterable[Need]) -> str | None:
-    """Why a scenario with these needs cannot be played here; None if it can."""
-    if find_spec("torch") is None:
-        return "PyTorch is not installed"
-    checks = {"freeze": _why_not_frozen, "fuse": why_no_fuse, "compiler": _why_no_compiler}
+    """Why something with these needs cannot be done here; None if it can."""
+    checks = {
+        "torch": _why_no_torch,
+        "freeze": _why_not_frozen,
+        "fuse": _why_no_fuse,
+        "compiler": _why_no_compiler,
+    }
     return next(filter(None, (checks[need]() for need in needs)), None)
+
+
+def _why_no_torch() -> str | None:
+    return "PyTorch is not installed" if find_spec("torch") is None else None
 
 
 def _why_not_frozen() -> str | None:
@@ -42,8 +49,7 @@ def _why_not_frozen() -> str | None:
     return None
 
 
-def why_no_fuse() -> str | None:
-    """Why no FUSE file system can be mounted here; None if one can."""
+def _why_no_fuse() -> str | None:
     if os.geteuid() != 0:
         return "mounting a FUSE file system needs root"
     try:

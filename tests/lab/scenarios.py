@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tests.lab.expectations import FUTEX, PIPE_READ, SOCKET, Expected, Fact
-from tests.lab.machine import Need
+from tests.lab.machine import Need, why_not
 from tests.lab.mounts import MountKind
 
 WORLD_SIZE = 3
@@ -40,6 +40,11 @@ class Scenario:
     is_silent: bool = True
     ends: bool = False
     expected: Expected | None = None
+
+    @property
+    def left_out(self) -> str | None:
+        """Why it cannot be played here; None if it can."""
+        return why_not(("torch", *self.needs))
 
 
 def _local(*categories: str, facts: tuple[Fact, ...] = ()) -> Expected:

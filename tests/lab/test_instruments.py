@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import stopwatch
-from tests.lab.machine import harm, state, states, why_no_fuse
+from tests.lab.machine import harm, state, states, why_not
 from tests.lab.mounts import MountKind, mounted
 
 pytestmark = pytest.mark.integration
@@ -104,7 +104,7 @@ def test_a_reader_of_the_dead_file_system_waits_until_it_is_released(
     kind: MountKind, letter: str, tmp_path: Path
 ) -> None:
     """In the kernel's own words for it; once released, it gets an error."""
-    reason = why_no_fuse()
+    reason = why_not(["fuse"])
     if reason is not None:
         pytest.skip(reason)
     with mounted(kind, tmp_path) as mount:
