@@ -200,10 +200,12 @@ class Play:
         targets = self.job.targets()
         collector = self._start_collector("--native", "always", "--samples", "1")
         try:
-            _await_hold(targets)
+            held = _await_hold(targets, collector)
         finally:
             collector.kill()
-            collector.communicate()
+            _, told = collector.communicate()
+        if not held:
+            raise LabError(f"the collector held no rank:\n{told.decode()}")
         steps = self.job.steps()
         self.job.wait(
             lambda: self.job.steps() >= steps + STEPS_AFTER_KILL, FREE_SECONDS, "further steps"
@@ -241,13 +243,14 @@ class Play:
         return [path for path in files if path.exists()]
 
 
-def _await_hold(targets: Sequence[int]) -> None:
-    """Wait until one of the processes is held by a tracer."""
+def _await_hold(targets: Sequence[int], tracer: subprocess.Popen[bytes]) -> bool:
+    """Wait until the tracer holds one of the processes; False where it ends before."""
     deadline = time.monotonic() + COLLECT_SECONDS
-    while "t" not in states(targets).values():
-        if time.monotonic() > deadline:
-            raise LabError("the collector held no rank")
+    while tracer.poll() is None and time.monotonic() < deadline:
+        if "t" in states(targets).values():
+            return True
         time.sleep(stopwatch.LOOK_SECONDS)
+    return False
 
 
 def _last_sample(incident: Path) -> tuple[Process, ...]:
