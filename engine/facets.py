@@ -22,13 +22,17 @@ NO_SAMPLE = Missing("no sample was taken")
 
 # What `unchanged` reads beside the field: a new process that stands where the old one stood is new.
 TIME_FACET = "restart"
+# What ranks wait for along a pipeline: no fact of one rank alone.
+TRANSFERS = "transfers"
 # What each field reads. A field that is missing here is asked of every subject.
 _FIELDS: dict[str, tuple[str, ...]] = {
     "status": ("state",),
     "unreadable": ("stack", "state"),
     "exit_code": ("events", "state"),
     "step_lag": ("step",),
-    "alike": ("stack",),
+    "alike": ("stack", "stage"),
+    "pipeline.stage": ("stage",),
+    "pipeline.awaited": (TRANSFERS,),
     "native": ("stack",),
     "stack": ("stack",),
     "cpu.rate": ("counters",),
@@ -94,6 +98,8 @@ class Classes:
         self._positions = positions
         self._plain: dict[tuple[ScopeName, Facet, int], Partition] = {}
         self._joint: dict[tuple[ScopeName, frozenset[Facet], int, int], Partition] = {}
+        # Facets of ranks that are worked out for all of them together.
+        self.together: dict[str, Callable[[int], Partition]] = {}
 
     def of(
         self, scope: ScopeName, facets: Iterable[Facet], sample: int, since: int | None = None
@@ -124,6 +130,8 @@ class Classes:
                     # Subjects differ at most in how many members they have.
                     return self.plain(scope, (kind, "exists"), sample)
                 self._plain[key] = self.by_members(scope, kind, members)
+            elif facet in self.together:
+                self._plain[key] = self.together[facet](sample)
             else:
                 read, world, positions = READERS[facet], self._world, self._positions
                 self._plain[key] = Partition.by_key(
@@ -251,6 +259,7 @@ READERS: dict[str, Reader] = {
     "exists": lambda world, positions, subject, sample: None,
     "kind": _kind,
     "node": lambda world, positions, subject, sample: id(subject.node),
+    "stage": lambda world, positions, subject, sample: world.stage_of(subject.rank),
     "step": lambda world, positions, subject, sample: world.incident.progress.per_rank_step.get(
         -1 if subject.rank is None else subject.rank
     ),

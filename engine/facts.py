@@ -6,13 +6,15 @@ samples.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from whyhang.engine.comm_facts import CommFacts
-from whyhang.engine.facets import Classes, process_of, stack_of, tasks
+from whyhang.engine.facets import TRANSFERS, Classes, process_of, stack_of, tasks
 from whyhang.engine.machine_fields import MACHINE_FIELDS, MachineReader
+from whyhang.engine.pipeline import Pipeline
 from whyhang.engine.positions import Positions
 from whyhang.engine.world import Subject, World
 from whyhang.schemas.frame import Frame
@@ -36,11 +38,14 @@ class Facts:
     positions: Positions
     classes: Classes = field(init=False)
     comms: CommFacts = field(init=False)
-    _peers: dict[int, tuple[dict[object, int], int]] = field(default_factory=dict)
+    pipeline: Pipeline = field(init=False)
+    _peers: dict[int, tuple[Counter[object], Counter[object]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.classes = Classes(self.world, self.positions)
         self.comms = CommFacts(self.world.incident)
+        self.pipeline = Pipeline(self.world, self.positions, self.classes)
+        self.classes.together[TRANSFERS] = self.pipeline.partition
 
     def get(self, name: str, subject: Subject, sample: int) -> FactValue | Missing:
         """The value of a field for a subject (an empty one for facts of the job)."""
@@ -59,17 +64,21 @@ class Facts:
         python = stack.python
         return tuple(frame.id for frame in python[python.index(top) :])
 
-    def peers(self, sample: int) -> tuple[dict[object, int], int]:
-        """How many ranks stand at each place, and how many stand at a known one."""
+    def peers(self, sample: int) -> tuple[Counter[object], Counter[object]]:
+        """How many ranks of a stage stand at each place, and how many at a known one.
+
+        Stages of a pipeline do different things by design. Without a topology all ranks are peers.
+        """
         if sample not in self._peers:
-            counts: dict[object, int] = {}
-            classes = self.classes.of("rank", ("stack",), sample)
+            counts, known = Counter[object](), Counter[object]()
+            classes = self.classes.of("rank", ("stack", "stage"), sample)
             for number, rank in enumerate(classes.representatives()):
                 place = self.standing(self.world.ranks.subjects[rank], sample)
                 if place is not None:
-                    members = classes.bitmap(number).bit_count()
-                    counts[place] = counts.get(place, 0) + members
-            self._peers[sample] = counts, sum(counts.values())
+                    stage = self.world.stage_of(rank)
+                    counts[stage, place] += classes.bitmap(number).bit_count()
+                    known[stage] += classes.bitmap(number).bit_count()
+            self._peers[sample] = counts, known
         return self._peers[sample]
 
 
@@ -238,8 +247,9 @@ def _alike(facts: Facts, subject: Subject, sample: int) -> float | Missing:
     place = facts.standing(subject, sample)
     if place is None:
         return Missing("its position is unread")
-    counts, total = facts.peers(sample)
-    return counts[place] / total
+    counts, known = facts.peers(sample)
+    stage = facts.world.stage_of(subject.rank)
+    return counts[stage, place] / known[stage]
 
 
 def _step_lag(facts: Facts, subject: Subject, sample: int) -> int | Missing:
@@ -359,6 +369,10 @@ ACCESSORS: dict[str, Accessor] = {
     "disk.read_rate": _rate(_counter("read_bytes"), "its I/O"),
     "disk.write_rate": _rate(_counter("write_bytes"), "its I/O"),
     "cpu.rate": _rate(lambda process: process.cpu_seconds, "its CPU time"),
+    "pipeline.stage": lambda facts, subject, sample: facts.world.stage_of(subject.rank),
+    "pipeline.awaited": lambda facts, subject, sample: facts.pipeline.is_awaited(
+        subject.rank, sample
+    ),
     "step_lag": _step_lag,
     "alike": _alike,
     "thread.name": _thread_name,

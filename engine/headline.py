@@ -16,7 +16,15 @@ RUNS_SHOWN = 8
 LINKS_SHOWN = 3
 # The lists whose frames wait for other ranks.
 WAITING = frozenset(
-    ("communication", "point_to_point", "behind_communication", "rendezvous", "device_wait")
+    (
+        "communication",
+        "point_to_point",
+        "stage_before",
+        "stage_after",
+        "behind_communication",
+        "rendezvous",
+        "device_wait",
+    )
 )
 CAUSES = {
     "dataloader": "waiting for data",

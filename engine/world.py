@@ -180,6 +180,14 @@ class World:
             if subject.rank is not None
         }
 
+    def stage_of(self, rank: int | None) -> int | Missing:
+        """The pipeline stage of a rank."""
+        if isinstance(self.topology, Missing):
+            return self.topology
+        if rank is None or rank >= self.topology.world_size:
+            return Missing("the topology does not hold this rank")
+        return self.topology.coordinate(rank, "pipeline")
+
     def inside(self, scope: ScopeName, bit: int, kind: ScopeName) -> int:
         """Who of ``kind`` belongs to one subject, as a bitmap; everybody belongs to the job."""
         if scope == "job":

@@ -25,6 +25,7 @@ from whyhang.rules.parse import parse_expr, parse_group
 from whyhang.schemas.incident import Incident, Node
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Thread
+from whyhang.schemas.topology import Topology
 
 Build = Callable[[Mapping[str, Any]], Incident]
 Write = Callable[[Mapping[str, Any]], Path]
@@ -90,8 +91,8 @@ def incident(build: Build) -> Incident:
 
 
 def facts(incident: Incident) -> Facts:
-    """The facts under the lists of the built-in pack."""
-    return Facts(World(incident), Positions(PACK.lists))
+    """The facts under the lists of the built-in pack, in a pipeline of two stages."""
+    return Facts(World(incident, Topology(world_size=14, pipeline=2)), Positions(PACK.lists))
 
 
 @pytest.mark.parametrize("scope", SUBJECTS)
