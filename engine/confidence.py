@@ -29,7 +29,9 @@ def lower(
 def _gaps(facts: Facts) -> Iterator[str]:
     incident = facts.world.incident
     if incident.progress.state == "unknown":
-        yield "no log was read: standing I/O and CPU over two samples stand in for it"
+        seen = incident.progress.stalled_seconds is not None
+        lack = "no step has been seen yet" if seen else "no log was read"
+        yield f"{lack}: standing I/O and CPU over two samples stand in for it"
     if facts.world.sample_count == 1:
         yield "only one sample was taken"
     elif facts.world.sample_count == 0:

@@ -15,7 +15,7 @@ from whyhang.engine.comm_facts import CommFacts
 from whyhang.engine.facets import TRANSFERS, Classes, process_of, stack_of, tasks
 from whyhang.engine.machine_fields import MACHINE_FIELDS, MachineReader
 from whyhang.engine.pipeline import Pipeline
-from whyhang.engine.positions import Positions
+from whyhang.engine.positions import TRANSPARENT, Positions
 from whyhang.engine.world import Subject, World
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
@@ -56,13 +56,16 @@ class Facts:
     def standing(self, subject: Subject, sample: int) -> object | None:
         """Where a rank stands: its position and the functions that led there; None if unread.
 
-        Lines are left out, so that two layers of one model are the same place.
+        Of lines only that of the caller counts, which tells two calls in one function apart.
+        Further out they are left out, so that two layers of one model are the same place.
         """
         stack, top = main_stack(self, subject, sample), position(self, subject, sample)
         if isinstance(stack, Missing) or isinstance(top, Missing):
             return None
-        python = stack.python
-        return tuple(frame.id for frame in python[python.index(top) :])
+        inside = stack.python[stack.python.index(top) :]
+        own = self.positions.claims(top) | {TRANSPARENT}
+        lines = (f.line for f in inside[1:] if not self.positions.claims(f) & own)
+        return tuple(frame.id for frame in inside), next(lines, 0)
 
     def peers(self, sample: int) -> tuple[Counter[object], Counter[object]]:
         """How many ranks of a stage stand at each place, and how many at a known one.
@@ -274,8 +277,12 @@ def _event(facts: Facts, kind: str, subject: Subject) -> bool:
 
 def _state_is(state: str) -> Accessor:
     def get(facts: Facts, subject: Subject, sample: int) -> bool | Missing:
-        found = facts.world.incident.progress.state
-        return Missing("no log was read") if found == "unknown" else found == state
+        progress = facts.world.incident.progress
+        if progress.state != "unknown":
+            return progress.state == state
+        # While a log is watched for its first step, the time since its start is known.
+        seen = progress.stalled_seconds is not None
+        return Missing("no step has been seen yet" if seen else "no log was read")
 
     return get
 
