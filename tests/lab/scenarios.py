@@ -144,7 +144,6 @@ SCENARIOS = {
         summary="a dataloader worker is stopped by a signal",
         act="sigstop_worker",
         expected=_local(
-            "dataloader",
             "stopped_process",
             facts=(
                 Fact(kind="dataloader", rank=FAULT_RANK, state="T", mode="nonblocking"),
@@ -257,7 +256,7 @@ SCENARIOS = {
         needs=("compiler",),
         expected=Expected(
             verdicts=("local_hang",),
-            categories=("stopped_process", "other"),
+            categories=("stopped_process",),
             suspects=(0, 1, 2),
             facts=(
                 Fact(kind="trainer", rank=0, state="T", mode="nonblocking"),
