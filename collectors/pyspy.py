@@ -33,12 +33,12 @@ from whyhang.collectors.procfs import (
 )
 from whyhang.collectors.pyspy_failures import BACKTRACE, explain
 from whyhang.collectors.rights import sharpen
-from whyhang.schemas.codec import decode_threads
 from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, DumpMode
 from whyhang.schemas.stack import Thread
+from whyhang.schemas.stack_codec import decode_threads
 from whyhang.schemas.unread import Unread
 
 _NOT_FOUND = "py-spy: not found beside whyhang nor on PATH"

@@ -16,12 +16,12 @@ from whyhang.collectors.text_dump_blocks import ProcessBlock
 from whyhang.collectors.text_dump_headers import node_of_file
 from whyhang.engine.dump_names import node_in, ranks_of
 from whyhang.engine.store import INDEX
-from whyhang.schemas.codec import StackReader
 from whyhang.schemas.errors import FormatError, UsageError
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, Process
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.stack_codec import StackReader
 
 NODE = "imported"
 SUFFIXES = (".json", ".txt", ".out", ".log", ".dump", ".stack", ".pyspy", ".md")

@@ -16,16 +16,13 @@ from whyhang.engine.facts_files import read_facts
 from whyhang.engine.imported import read_dumps
 from whyhang.engine.store import INDEX
 from whyhang.engine.told_ranks import with_told_ranks
-from whyhang.schemas.codec import (
-    StackReader,
-    decode_index,
-    decode_log_event,
-    decode_progress_event,
-)
 from whyhang.schemas.errors import FormatError, UsageError
+from whyhang.schemas.event_codec import decode_log_event, decode_progress_event
 from whyhang.schemas.incident import Incident, Node, Snapshot, Source
+from whyhang.schemas.incident_codec import decode_index
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
+from whyhang.schemas.process_codec import ProcessReader
 from whyhang.schemas.rankset import NOBODY, RankSet
 
 T = TypeVar("T")
@@ -68,7 +65,7 @@ def read_incident(directory: Path) -> Incident:
     except FormatError as error:
         raise FormatError(f"{index}: {error.message}", error.hint) from error
     problems: list[str] = []
-    reader = StackReader()
+    reader = ProcessReader()
     samples: list[Snapshot] = []
     lost: dict[str, RankSet] = {}
     for moment in times:
@@ -147,7 +144,7 @@ def _some(problems: Sequence[str], limit: int = 5) -> str:
     return "; ".join(problems[:limit]) + more
 
 
-def _processes(folder: Path, reader: StackReader, problems: list[str]) -> Iterator[Process]:
+def _processes(folder: Path, reader: ProcessReader, problems: list[str]) -> Iterator[Process]:
     for path in _files(folder):
         if not path.name.endswith(SAMPLE_SUFFIXES):
             continue

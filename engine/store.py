@@ -17,16 +17,13 @@ from itertools import groupby
 from pathlib import Path
 
 from whyhang.engine.sweep import SPOOL_PREFIX
-from whyhang.schemas.codec import (
-    encode_index,
-    encode_log_event,
-    encode_process,
-    encode_progress_event,
-)
+from whyhang.schemas.event_codec import encode_log_event, encode_progress_event
 from whyhang.schemas.incident import Incident
+from whyhang.schemas.incident_codec import encode_index
 from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.node_facts_codec import encode_node_facts
 from whyhang.schemas.process import Process
+from whyhang.schemas.process_codec import encode_process
 
 INDEX = "incident.json"
 RAS_FOLDER = "nccl_ras"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from whyhang.collectors.addresses import locate, parse_maps, resolve_addresses
-from whyhang.schemas.codec import decode_threads
+from whyhang.schemas.stack_codec import decode_threads
 
 MAPS = """\
 55d0c0000000-55d0c0001000 r--p 00000000 08:01 1 /usr/bin/python3.11

@@ -15,8 +15,8 @@ from tests.collectors.test_text_dump import SHAPES
 from tests.collectors.test_text_dump_wild import WILD
 from whyhang.collectors.masking import mask_text
 from whyhang.collectors.text_dump import parse_text_dump
-from whyhang.schemas.codec import StackReader, decode_threads
 from whyhang.schemas.errors import FormatError
+from whyhang.schemas.stack_codec import StackReader, decode_threads
 
 TEXTS = [text for text, _ in (*SHAPES.values(), *WILD.values())]
 PIECES = (

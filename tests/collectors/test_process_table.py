@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from whyhang.collectors.process_table import list_processes
-from whyhang.schemas.codec import encode_process
 from whyhang.schemas.process import Process
+from whyhang.schemas.process_codec import encode_process
 
 pytestmark = pytest.mark.integration
 

@@ -14,9 +14,9 @@ from whyhang.engine.positions import Positions
 from whyhang.engine.world import Subject, World
 from whyhang.renderers.brief import _log
 from whyhang.schemas.checkpoint import Checkpoint
-from whyhang.schemas.codec import decode_index, encode_index
 from whyhang.schemas.config import CheckpointConfig
 from whyhang.schemas.incident import Incident, Source
+from whyhang.schemas.incident_codec import decode_index, encode_index
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.progress import Progress
 

@@ -18,8 +18,9 @@ from whyhang.engine.diagnose import diagnose
 from whyhang.engine.incidents import read_evidence
 from whyhang.renderers.markdown import render_markdown
 from whyhang.rules.load import load_ruleset
-from whyhang.schemas.codec import encode_index, encode_process
 from whyhang.schemas.errors import FormatError, UsageError
+from whyhang.schemas.incident_codec import encode_index
+from whyhang.schemas.process_codec import encode_process
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "incidents").iterdir())
 RULES = load_ruleset()

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from whyhang.schemas.codec import encode_index
 from whyhang.schemas.incident import Incident
+from whyhang.schemas.incident_codec import encode_index
 
 SCHEMA = json.loads((files("whyhang.schemas") / "incident.v1.json").read_text())
 Build = Callable[[Mapping[str, Any]], Incident]

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from whyhang.schemas.codec import StackReader, decode_index
 from whyhang.schemas.errors import FormatError
+from whyhang.schemas.incident_codec import decode_index
 from whyhang.schemas.missing import Missing
+from whyhang.schemas.process_codec import ProcessReader
 from whyhang.schemas.rankset import RankSet
 
 FORMAT = "whyhang.incident/1"
@@ -73,13 +74,13 @@ def test_steps_of_impossible_ranks_are_left_out() -> None:
 @pytest.mark.parametrize("rank", [-1, 10**8, 10**30, "x", [], 1.5])
 def test_impossible_ranks_are_unknown(rank: object) -> None:
     """A process whose rank cannot be has none; it is still read."""
-    process = StackReader().process(line(rank=rank, state="D"))
+    process = ProcessReader().process(line(rank=rank, state="D"))
     assert (process.rank, process.state) == (None, "D")
 
 
 def test_faults_inside_a_line_cost_themselves() -> None:
     """A task without its number, a dump without an answer, a frame without a name or file."""
-    reader = StackReader()
+    reader = ProcessReader()
     process = reader.process(
         line(
             rank=3,
@@ -105,7 +106,7 @@ def test_faults_inside_a_line_cost_themselves() -> None:
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
     """A process may be called anything: its line is not lost for that."""
-    assert StackReader().process(b'{"pid": 7, "rank": 2, "name": "a\xff\xfe"}').rank == 2
+    assert ProcessReader().process(b'{"pid": 7, "rank": 2, "name": "a\xff\xfe"}').rank == 2
 
 
 @pytest.mark.parametrize(
@@ -123,12 +124,12 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 def test_what_cannot_be_saved_is_a_format_error(data: bytes) -> None:
     """Foreign and torn lines, and such as nest without end, end in our own error."""
     with pytest.raises(FormatError):
-        StackReader().process(data)
+        ProcessReader().process(data)
 
 
 def test_lines_without_a_kind_are_remembered() -> None:
     """Whose trainer may be hidden among them is for the reader of the incident to say."""
-    reader = StackReader()
+    reader = ProcessReader()
     reader.process(b'{"pid": 1, "rank": 4}')
     reader.process(b'{"pid": 2, "rank": 5, "kind": "other"}')
     assert RankSet(reader.kindless) == RankSet([4])

@@ -1,4 +1,4 @@
-"""Incident files: what is written is read back, and what is odd is taken as it comes."""
+"""Processes: what is written is read back, and what is odd is taken as it comes."""
 
 from __future__ import annotations
 
@@ -6,23 +6,11 @@ import json
 
 import pytest
 
-from whyhang.schemas.codec import (
-    StackReader,
-    decode_index,
-    decode_log_event,
-    decode_progress_event,
-    encode_index,
-    encode_log_event,
-    encode_process,
-    encode_progress_event,
-)
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import BlockedOn, Dump, IoCounters, OsThread, Process
-from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
-from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.process_codec import ProcessReader, encode_process
 from whyhang.schemas.stack import Stack, Thread
 
 PROCESS = Process(
@@ -66,12 +54,12 @@ PROCESS = Process(
 
 def test_process_round_trips() -> None:
     """Every fact of a process survives writing and reading."""
-    assert StackReader().process(encode_process(PROCESS)) == PROCESS
+    assert ProcessReader().process(encode_process(PROCESS)) == PROCESS
 
 
 def test_absent_is_unknown() -> None:
     """A line with nothing but a pid is read, and nothing in it is zero."""
-    process = StackReader().process(b'{"pid": 7}', node="gpu1")
+    process = ProcessReader().process(b'{"pid": 7}', node="gpu1")
     assert process.node == "gpu1"
     assert process.rank is None
     assert process.io is None
@@ -82,7 +70,7 @@ def test_absent_is_unknown() -> None:
 def test_unknown_keys_and_words_are_taken() -> None:
     """Files of a later release are read as far as they are understood."""
     line = {"pid": 1, "kind": "quantum", "future": {"x": 1}, "wchan": "0", "state": None}
-    process = StackReader().process(json.dumps(line).encode())
+    process = ProcessReader().process(json.dumps(line).encode())
     assert process.kind == "other"
     assert process.wchan is None
 
@@ -90,7 +78,7 @@ def test_unknown_keys_and_words_are_taken() -> None:
 def test_failed_dump_says_why() -> None:
     """An unread stack carries the reason of its dump."""
     line = {"pid": 1, "dump": {"ok": False, "error": "py-spy: permission denied"}, "threads": []}
-    process = StackReader().process(json.dumps(line).encode())
+    process = ProcessReader().process(json.dumps(line).encode())
     assert process.threads == Missing("py-spy: permission denied")
 
 
@@ -100,7 +88,7 @@ def test_addresses_lose_what_differs() -> None:
     def stack(address: str) -> Stack:
         frame = {"name": address, "filename": "/lib/libc.so.6", "module": "/lib/libc.so.6"}
         line = {"pid": 1, "threads": [{"thread_name": "MainThread", "frames": [frame]}]}
-        threads = StackReader().process(json.dumps(line).encode()).threads
+        threads = ProcessReader().process(json.dumps(line).encode()).threads
         assert isinstance(threads, tuple)
         return threads[0].stack
 
@@ -110,79 +98,15 @@ def test_addresses_lose_what_differs() -> None:
 
 def test_equal_stacks_are_one_object() -> None:
     """A reader keeps one object per distinct stack: cost follows diversity."""
-    reader = StackReader()
+    reader = ProcessReader()
     first, second = (reader.process(encode_process(PROCESS)).threads for _ in range(2))
     assert isinstance(first, tuple)
     assert isinstance(second, tuple)
     assert first[0].stack is second[0].stack
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        {"name": "f", "filename": "a.py", "module": None, "short_filename": "a.py", "line": 3},
-        {"name": "f", "filename": "a.py", "line": 3, "locals": [], "is_entry": True},
-        {"name": "f", "filename": "a.py", "line": 3},
-    ],
-)
-def test_every_release_of_py_spy_is_read(shape: dict[str, object]) -> None:
-    """All but name, filename and line of a frame are optional."""
-    data = json.dumps([{"thread_name": None, "frames": [shape]}]).encode()
-    (thread,) = StackReader().threads(data)
-    assert thread.stack.python[0].name == "f"
-    assert thread.stack.python[0].line == 3
-
-
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff\xfe"])
 def test_garbage_is_a_format_error(data: bytes) -> None:
     """A torn line is one error of ours, never a foreign exception."""
     with pytest.raises(FormatError):
-        StackReader().process(data)
-
-
-def test_index_round_trips() -> None:
-    """The index survives writing and reading; samples are named with their times."""
-    incident = Incident(
-        print_id="1780890495107774003",
-        job_id="jo-1",
-        trigger="stall",
-        world_size=16,
-        nodes=(
-            Node(
-                name="gpu31",
-                ranks=RankSet.parse("0-7"),
-                unread=RankSet([3]),
-                status="partial",
-                reason="py-spy: permission denied",
-            ),
-        ),
-        samples=(Snapshot(index=0, at="2026-06-08T03:48:15", monotonic_seconds=0.0, processes=()),),
-        progress=Progress(state="stalled", step=1200, phase="train", per_rank_step={3: 1199}),
-        sources={"nccl_ras": Source(ok=False, reason="not asked")},
-        whyhang="0.1.0",
-    )
-    read, times = decode_index(encode_index(incident))
-    assert read.nodes == incident.nodes
-    assert read.progress == incident.progress
-    assert read.sources == incident.sources
-    assert [(t.index, t.at) for t in times] == [(0, incident.samples[0].at)]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [b"{}", b'{"format": "other/1"}', b'{"format": "whyhang.incident/9"}', b"not json"],
-)
-def test_foreign_index_is_refused(data: bytes) -> None:
-    """Another format or a later version is refused, not misread."""
-    with pytest.raises(FormatError):
-        decode_index(data)
-
-
-def test_lines_round_trip() -> None:
-    """Progress and log events survive writing and reading."""
-    progress = ProgressEvent(at="x", monotonic_seconds=1.5, epoch=2.0, step=3, rank=1)
-    event = LogEvent(kind="rank_failed", line="x", ranks=RankSet([1, 2]), exit_code=-9)
-    assert decode_progress_event(encode_progress_event(progress)) == progress
-    assert decode_log_event(encode_log_event(event)) == event
-    single = LogEvent(kind="xid", line="x", source="kernel", ranks=RankSet([4]), node="a")
-    assert decode_log_event(encode_log_event(single)) == single
+        ProcessReader().process(data)
