@@ -67,7 +67,11 @@ def read_dump_of(
         if data:
             return data
         stale |= data == b""
-    return Missing("its dump is older than this hang" if stale else "it has left no dump")
+    if stale:
+        return Missing("its dump is older than this hang")
+    if is_recording(environ) is False:
+        return Missing("it keeps no record: the job set the size of its buffer to 0")
+    return Missing("it has left no dump")
 
 
 def _read_fresh(path: str, not_before: float) -> bytes | None:

@@ -28,6 +28,7 @@ from whyhang.schemas.missing import Missing
 Policy = Literal["auto", "never", "force"]
 
 MAX_QUESTIONS = 2
+TOO_EARLY = "not asked before the first step: communicators may be in creation"
 FIRST_WITH_RAS: Version = (2, 24, 0)
 FIRST_WITH_JSON: Version = (2, 28, 7)
 FIRST_UNSAFE: Version = (2, 26, 0)
@@ -84,7 +85,7 @@ def permit(
     if isinstance(nccl, Missing) and policy != "force":
         return Missing(f"NCCL's release is unknown: {nccl.reason}")
     if not situation.stepped:
-        return Missing("not asked before the first step: communicators may be in creation")
+        return Missing(TOO_EARLY)
     if situation.creating_communicator:
         return Missing("not asked while a communicator is being created")
     if isinstance(nccl, Missing):

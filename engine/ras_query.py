@@ -20,6 +20,7 @@ from whyhang.collectors.ras_client import (
     settings_of,
 )
 from whyhang.collectors.ras_safety import (
+    TOO_EARLY,
     Policy,
     RasBudget,
     RasSituation,
@@ -154,6 +155,11 @@ def ask_by_hand(address: str | None, *, force: bool) -> RasTaken | RasRefusal:
                 taken, note="asked without knowing the NCCL release: none is loaded here"
             )
         return taken
+    if not trainers:
+        return RasRefusal(
+            reason="no training job was found on this host",
+            meaning="`--address HOST:PORT` asks a job that is not to be seen from here",
+        )
     sizes = {(read_environ(process.pid) or {}).get("WORLD_SIZE", "") for process in trainers}
     size = sizes.pop() if len(sizes) == 1 else ""
     situation = situation_of(
@@ -162,13 +168,11 @@ def ask_by_hand(address: str | None, *, force: bool) -> RasTaken | RasRefusal:
         world_size=int(size) if size.isdigit() else None,
     )
     policy: Policy = "force" if force else "auto"
-    refusal = ask(trainers, policy=policy, situation=situation, budget=budget, address=address)
-    if isinstance(refusal, RasRefusal) and trainers and not situation.stepped:
-        return replace(
-            refusal,
-            meaning="the job started less than ten minutes ago; `--force` asks nevertheless",
-        )
-    return refusal
+    found = ask(trainers, policy=policy, situation=situation, budget=budget, address=address)
+    if isinstance(found, RasRefusal) and found.reason == TOO_EARLY:
+        young = "the job is not known to run for ten minutes; `--force` asks nevertheless"
+        return replace(found, meaning=young)
+    return found
 
 
 def _has_nccl(pid: int) -> bool:

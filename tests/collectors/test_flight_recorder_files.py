@@ -38,6 +38,14 @@ def test_recording(environ: dict[str, str], answer: bool | None) -> None:
     assert is_recording(environ) is answer
 
 
+def test_a_job_that_records_nothing(tmp_path: Path) -> None:
+    """A missing dump has its reason where the job switched the recorder off."""
+    environ = {"TORCH_FR_BUFFER_SIZE": "0", "TORCH_FR_DUMP_TEMP_FILE": f"{tmp_path}/dump_"}
+    found = read_dump_of(os.getpid(), 0, environ, not_before=0.0)
+    assert isinstance(found, Missing)
+    assert "buffer to 0" in found.reason
+
+
 def test_fresh_dumps_only(tmp_path: Path) -> None:
     """A dump that is older than the hang is of another one."""
     environ = {"TORCH_FR_DUMP_TEMP_FILE": f"{tmp_path}/dump_"}

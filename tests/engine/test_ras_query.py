@@ -10,6 +10,7 @@ from whyhang.collectors.ras_version import LoadedNccl
 from whyhang.engine import ras_query
 from whyhang.engine.ras_query import RasRefusal, RasTaken, ask, ask_by_hand, situation_of
 from whyhang.schemas.frame import Frame
+from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Process
 from whyhang.schemas.stack import Stack, Thread
 
@@ -114,11 +115,36 @@ def test_died(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a trainer on this host there is nobody to ask."""
+    """Without a trainer on this host there is nobody to ask, and nothing is said of its age."""
     monkeypatch.setattr(ras_query, "list_processes", lambda **_: ())
-    found = ask_by_hand(None, force=True)
+    for force in (False, True):
+        found = ask_by_hand(None, force=force)
+        assert isinstance(found, RasRefusal)
+        assert found.reason == "no training job was found on this host"
+        assert "--address" in found.meaning and "minutes" not in found.meaning
+
+
+def test_a_young_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that may still create communicators is not asked, and the way out is told."""
+    service = Service(RasAnswer(data=b"{}", form="json", address="x"), {})
+    install(monkeypatch, service)
+    monkeypatch.setattr(ras_query, "list_processes", lambda **_: (trainer(0),))
+    monkeypatch.setattr(ras_query, "settled", lambda trainers: False)
+    found = ask_by_hand(None, force=False)
     assert isinstance(found, RasRefusal)
-    assert "no trainer" in found.reason
+    assert "ten minutes" in found.meaning and "--force" in found.meaning
+    assert service.asked == []
+
+
+def test_an_unknown_release_is_not_taken_for_youth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the release alone forbids the question, nothing is said of the job's age."""
+    install(monkeypatch, Service(RasAnswer(data=b"{}", form="json", address="x"), {}))
+    monkeypatch.setattr(ras_query, "detect_nccl", lambda pid: Missing("no NCCL is loaded"))
+    monkeypatch.setattr(ras_query, "list_processes", lambda **_: (trainer(0),))
+    monkeypatch.setattr(ras_query, "settled", lambda trainers: False)
+    found = ask_by_hand(None, force=False)
+    assert isinstance(found, RasRefusal)
+    assert ("no NCCL is loaded" in found.reason, found.meaning) == (True, "")
 
 
 def test_an_address_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
