@@ -24,8 +24,8 @@ from whyhang.schemas.rankset import RankSet
 
 # `missing`: never came to the operation and waits for nothing itself. `lagging`: peers are over
 # operations that this rank has not finished. `odd`: brought another operation or other sizes.
-# `crossed`: the smaller side of ranks that wait for each other. `not_started`: enqueued, but not
-# started where others have. `no_dump`: all others came, and it left no dump.
+# `crossed`: of ranks that wait for each other, the few that are elsewhere. `not_started`: enqueued,
+# but not started where others have. `no_dump`: all others came, and it left no dump.
 Reason = Literal["missing", "lagging", "odd", "crossed", "not_started", "no_dump"]
 
 # More ranks without a dump than this share: the dumps were not all gathered, which proves nothing.
@@ -247,7 +247,7 @@ class _Analysis:
 
     def _at_fault(self, end: _End) -> Iterable[tuple[int, Reason]]:
         if len(end.nodes) > 1:
-            return [(rank, "crossed") for rank in self._smaller_side(end)]
+            return [(rank, "crossed") for rank in self._odd_ones_out(end)]
         node = end.nodes[0]
         if isinstance(node, int):
             if node in self.lagging:
@@ -258,23 +258,38 @@ class _Analysis:
         return [(rank, "not_started") for rank in self._not_started(node)]
 
     def _not_started(self, op: Operation) -> tuple[int, ...]:
-        if op.transfer is not None:
-            return ()
-        states = {
-            rank: "started" if any(e.state == "started" for e in entries) else "scheduled"
-            for rank, entries in self.record.records(op.group, op.seq).items()
+        """Ranks whose GPU has not reached an operation in which the kernels of others wait."""
+        fronts = {
+            rank: {fronts[op].state, *self._states(op, rank)}
+            for rank, fronts in self.fronts.items()
+            if op in fronts
         }
-        late = minority(states)
-        return late if all(states[rank] == "scheduled" for rank in late) else ()
+        late = tuple(rank for rank, states in fronts.items() if "started" not in states)
+        return late if 0 < 2 * len(late) <= len(fronts) else ()
 
-    def _smaller_side(self, end: _End) -> tuple[int, ...]:
-        """Of ranks that wait for each other in different operations, the odd ones."""
-        side = {
-            rank: _place(next(iter(self.fronts[rank])))
-            for rank in end.nodes
-            if isinstance(rank, int) and self.fronts.get(rank)
-        }
-        return minority(side)
+    def _states(self, op: Operation, rank: int) -> set[str]:
+        """The states of all of a rank's records of a collective."""
+        return {entry.state for entry in self.record.records(op.group, op.seq).get(rank, ())}
+
+    def _odd_ones_out(self, end: _End) -> tuple[int, ...]:
+        """Of ranks that wait for each other, the few that are elsewhere while most of a collective
+        wait for them, and that wait for these in turn.
+
+        Two that wait for each other are equal: one has left out what the other has added.
+        """
+        found = set()
+        for op in end.nodes:
+            if isinstance(op, int):
+                continue
+            here = frozenset(r for r in end.nodes if isinstance(r, int) and op in self.fronts[r])
+            few = tuple(rank for rank in self.edges[op] if isinstance(rank, int))
+            if len(few) < len(here) and all(self._waits_for(rank, here) for rank in few):
+                found.add(few)
+        return found.pop() if len(found) == 1 else ()
+
+    def _waits_for(self, rank: int, others: frozenset[int]) -> bool:
+        """Whether the operation that a rank waits in waits for one of the others."""
+        return any(not others.isdisjoint(self.edges[op]) for op in self.fronts[rank])
 
     def _waited_in(self, rank: int, end: _End) -> Operation | None:
         """The oldest operation in which others wait for a rank."""
@@ -303,11 +318,6 @@ class _End(NamedTuple):
 
     nodes: tuple[Node, ...]
     waiting: frozenset[int]
-
-
-def _place(op: Operation) -> str:
-    """A name of an operation, the same for all who wait in it."""
-    return f"{op.group.name} {id(op.group)} {op.seq} {op.transfer}"
 
 
 def minority(sides: Mapping[int, str]) -> tuple[int, ...]:

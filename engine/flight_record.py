@@ -37,6 +37,7 @@ class FlightRecord:
         self._keys: dict[tuple[int, str], GroupKey] = {}
         self._groups: dict[tuple[str, tuple[int, ...]], GroupKey] = {}
         self._standings: dict[tuple[GroupKey, int], Mapping[int, Standing]] = {}
+        self._aborting: dict[int, bool] = {}
         self._configured: dict[tuple[int, str], tuple[int, ...]] = {}
         for dump in dumps:
             for group in dump.groups:
@@ -173,12 +174,31 @@ class FlightRecord:
         """Whether a rank is done with a record.
 
         gloo only retires a record. NCCL retires works that were aborted as well, with no sign of
-        completion; the group's numbers then decide.
+        completion; the group's numbers then decide, or what else the rank's records show.
         """
         if entry.state == "completed" or (entry.retired and entry.backend == "gloo"):
             return True
         completed = None if entry.is_p2p else self.last_completed(rank, self.key(rank, entry.group))
-        return entry.retired if completed is None else completed >= entry.seq
+        if completed is not None:
+            return completed >= entry.seq
+        return entry.retired and not self._retires_aborted(rank)
+
+    def _retires_aborted(self, rank: int) -> bool:
+        """Whether a rank's records that are retired without completion were aborted."""
+        found = self._aborting.get(rank)
+        if found is None:
+            found = self._aborting[rank] = any(
+                entry.state == "completed" or self._is_aborted(rank, entry)
+                for entry in self.dumps[rank].entries
+            )
+        return found
+
+    def _is_aborted(self, rank: int, entry: FlightEntry) -> bool:
+        """Whether a record is retired although its group's numbers say that it is not over."""
+        if entry.is_p2p or not entry.retired or entry.backend == "gloo":
+            return False
+        completed = self.last_completed(rank, self.key(rank, entry.group))
+        return completed is not None and completed < entry.seq
 
     def is_unfinished(self, rank: int) -> bool:
         """Whether a rank's numbers say that a work runs although no record shows it."""
