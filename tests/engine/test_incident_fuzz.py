@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.collectors.test_dump_fuzz import corrupt
-from whyhang.engine import incidents
+from whyhang.engine import evidence_files
 from whyhang.engine.diagnose import diagnose
 from whyhang.engine.incidents import read_evidence
 from whyhang.renderers.markdown import render_markdown
@@ -42,9 +42,7 @@ def damage(chance: random.Random, data: bytes) -> bytes:
     return data[:start] + chance.choice(NOISE) + data[start + chance.choice((0, 1, 9, 500)) :]
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(recorded=st.sampled_from(RECORDED), chance=st.randoms(use_true_random=False))
 def test_damaged_incidents_are_read_or_refused(
     recorded: Path, chance: random.Random, tmp_path: Path
@@ -75,6 +73,6 @@ def test_an_archive_that_unpacks_without_end_is_told_of(
     copy = tmp_path / "incident"
     shutil.copytree(RECORDED[0], copy)
     (copy / "samples" / "0" / "bomb.jsonl.gz").write_bytes(gzip.compress(b"\n" * 3_000_000))
-    monkeypatch.setattr(incidents, "MOST_BYTES", 2_000_000)
+    monkeypatch.setattr(evidence_files, "MOST_BYTES", 2_000_000)
     told = read_evidence(copy).sources["files"].reason or ""
     assert "bomb.jsonl.gz: holds more than" in told
