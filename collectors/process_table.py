@@ -118,9 +118,6 @@ def read_process(
     stat = procfs.read_stat(pid)
     status = procfs.read_status(pid)
     tracer = status.get("TracerPid", "")
-    python = procfs.python_of(identity.exe)[1] if identity.exe else None
-    if python is None and identity.is_python and identity.exe is not None:
-        python = procfs.embedded_python(pid)
     home = (identity.environ or {}).get("HOME", "")
     os_threads = procfs.read_os_threads(pid)
     words = identity.cmdline or procfs.read_cmdline(pid)
@@ -135,7 +132,7 @@ def read_process(
         ppid=identity.ppid,
         name=identity.name,
         cmdline=cmdline,
-        python=python,
+        python=_python(identity),
         # Gone since it was listed: X, as the kernel calls the dead.
         state=stat.state if stat is not None else "X" if procfs.is_gone(pid) else None,
         wchan=procfs.read_wchan(pid),
@@ -152,11 +149,24 @@ def read_process(
         gpu_index=device.index,
         gpu_uuid=device.uuid,
     )
-    if earlier is None or identity.environ is not None:
-        return process
+    return process if earlier is None or identity.environ is not None else _with(process, earlier)
+
+
+def _python(identity: Identity) -> str | None:
+    """The version of its interpreter, which may be part of another program."""
+    if identity.exe is None:
+        return None
+    version = procfs.python_of(identity.exe)[1]
+    if version is None and identity.is_python:
+        return procfs.embedded_python(identity.pid)
+    return version
+
+
+def _with(process: Process, earlier: Process) -> Process:
+    """The process, with what was known of it before its environment was closed to us."""
     return replace(
         process,
-        kind=earlier.kind if kind == "other" else kind,
+        kind=earlier.kind if process.kind == "other" else process.kind,
         rank=earlier.rank if process.rank is None else process.rank,
         local_rank=earlier.local_rank if process.local_rank is None else process.local_rank,
         cmdline=process.cmdline or earlier.cmdline,

@@ -8,7 +8,9 @@ import os
 import sys
 import tempfile
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whyhang.engine.streams import (
     STDERR,
@@ -22,6 +24,10 @@ from whyhang.engine.streams import (
 )
 from whyhang.schemas.environment import MARKER
 from whyhang.schemas.errors import UsageError
+
+if TYPE_CHECKING:
+    from whyhang.engine.lane import Lane
+    from whyhang.schemas.config import Config
 
 # Set for the job where it does not say otherwise: block-buffered output looks like a hang. The
 # other variable is NCCL_RAS_ADDR, a port of the job's own (ras_port.py).
@@ -49,10 +55,49 @@ def run(options: argparse.Namespace) -> int:
     if not command:
         raise UsageError("no command given", hint="whyhang run -- torchrun … train.py")
 
-    from whyhang.engine.configure import DEFAULT_PATH, Configured, config_to, configure
-    from whyhang.engine.lane import Lane
+    from whyhang.engine.configure import config_to
     from whyhang.engine.lookout import Lookout
     from whyhang.engine.supervise import Job, Supervisor
+
+    path, config = _configure(options)
+    marker = str(uuid.uuid4())
+    store = Path(options.store or config.store.path).absolute()
+    scratch = tuple(
+        root / "jobs" / marker[:13]
+        for root in (store, Path(tempfile.gettempdir()) / f"whyhang-{os.getuid()}")
+    )
+    plan = StreamPlan() if options.no_watch else _plan(options.log or config.progress.log)
+    lanes = _lanes(plan, scratch)
+    logs = plan.logs + tuple(
+        LogFile(path=str(copy)) for lane in lanes.values() for copy in lane.log_paths
+    )
+    settings = {
+        "marker": marker,
+        "rules": str(path.absolute()) if path else None,
+        "config": config_to(config),
+        "store": str(store),
+        "scratch": [str(directory) for directory in scratch],
+        "logs": [[log.path, log.start] for log in logs],
+    }
+    ras = bool(logs) and config.collect.ras != "never"
+    supervisor = Supervisor(
+        job=Job(
+            command=command,
+            environ={**_added(marker, ras=ras), **os.environ, MARKER: marker},
+            marker=marker,
+        ),
+        say=say,
+        lanes=lanes,
+        lookout=Lookout(settings, say) if logs else None,
+        may_stop=config.on_hang.action == "stop",
+        grace_seconds=config.on_hang.grace,
+    )
+    return supervisor.run()
+
+
+def _configure(options: argparse.Namespace) -> tuple[Path | None, Config]:
+    """The file of rules and what it configures; both the built-in ones where it is broken."""
+    from whyhang.engine.configure import DEFAULT_PATH, Configured, configure
     from whyhang.schemas.config import Config
 
     path = find_config(options.config, Path(DEFAULT_PATH))
@@ -67,58 +112,39 @@ def run(options: argparse.Namespace) -> int:
         say(configured.trouble)
         say("WARNING: the configuration is not used; the job starts on the built-in rules")
         path = None
-    config = configured.config
+    return path, configured.config
 
-    marker = str(uuid.uuid4())
-    store = Path(options.store or config.store.path).absolute()
-    scratch = tuple(
-        root / "jobs" / marker[:13]
-        for root in (store, Path(tempfile.gettempdir()) / f"whyhang-{os.getuid()}")
-    )
-    plan = StreamPlan()
-    if not options.no_watch:
-        streams = [inspect_stream(fd) for fd in (STDOUT, STDERR)]
-        plan = plan_streams(streams, find_logs(options.log or config.progress.log))
-        if not plan.logs and not plan.relayed:
-            say(
-                "no log to watch: the output goes to a terminal or nowhere; "
-                "name one with --log FILE or progress.log in hang.yaml"
-            )
+
+def _plan(logs: Sequence[str]) -> StreamPlan:
+    """Where progress will be read."""
+    plan = plan_streams([inspect_stream(fd) for fd in (STDOUT, STDERR)], find_logs(logs))
+    if not plan.logs and not plan.relayed:
+        say(
+            "no log to watch: the output goes to a terminal or nowhere; "
+            "name one with --log FILE or progress.log in hang.yaml"
+        )
+    return plan
+
+
+def _lanes(plan: StreamPlan, scratch: tuple[Path, ...]) -> Mapping[tuple[int, ...], Lane]:
+    """What copies the output that no file holds; none where that cannot be."""
+    from whyhang.engine.lane import Lane
+
     try:
-        lanes = {fds: Lane(fds[0], copy_paths(scratch, fds)) for fds in plan.relayed}
+        return {fds: Lane(fds[0], copy_paths(scratch, fds)) for fds in plan.relayed}
     except OSError as error:
         say(f"cannot relay the job's output ({error.strerror}): it is not watched")
-        lanes = {}
-    logs = plan.logs + tuple(
-        LogFile(path=str(copy)) for lane in lanes.values() for copy in lane.log_paths
-    )
-    settings = {
-        "marker": marker,
-        "rules": str(path.absolute()) if path else None,
-        "config": config_to(config),
-        "store": str(store),
-        "scratch": [str(directory) for directory in scratch],
-        "logs": [[log.path, log.start] for log in logs],
-    }
-    added = dict(ADDED_ENVIRONMENT)
-    if logs and config.collect.ras != "never":
-        from whyhang.engine.ras_port import VARIABLE, choose_address
+        return {}
 
-        address = choose_address(os.environ, marker)
-        added |= {} if address is None else {VARIABLE: address}
-    supervisor = Supervisor(
-        job=Job(
-            command=command,
-            environ={**added, **os.environ, MARKER: marker},
-            marker=marker,
-        ),
-        say=say,
-        lanes=lanes,
-        lookout=Lookout(settings, say) if logs else None,
-        may_stop=config.on_hang.action == "stop",
-        grace_seconds=config.on_hang.grace,
-    )
-    return supervisor.run()
+
+def _added(marker: str, *, ras: bool) -> Mapping[str, str]:
+    """The variables that the job gets where it sets none of its own."""
+    if not ras:
+        return ADDED_ENVIRONMENT
+    from whyhang.engine.ras_port import VARIABLE, choose_address
+
+    address = choose_address(os.environ, marker)
+    return {**ADDED_ENVIRONMENT, **({} if address is None else {VARIABLE: address})}
 
 
 def find_config(named: Path | None, default: Path) -> Path | None:
