@@ -16,7 +16,6 @@ from whyhang.schemas.unread import CURES, Unread
 Status = Literal["ok", "warn", "fail", "unknown"]
 # py-spy 0.4.3 reads Pythons up to this.
 NEWEST_PYTHON = (3, 14)
-OLDEST_PYTHON = (2, 3)
 OLDEST_PYSPY = (0, 4, 0)
 QUALIFIED_PYSPY = (0, 4, 3)
 _GIGABYTE = 10**9

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from whyhang.schemas.evidence import Evidence, Span
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.verdict import Verdict
 
 RuleResult = Literal["fired", "suppressed", "inconclusive", "not"]
-RESULTS: tuple[RuleResult, ...] = get_args(RuleResult)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

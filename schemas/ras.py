@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 
 OPERATIONS = ("Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce")
 BlockKind = Literal["INCOMPLETE", "DEAD", "TIMEOUT", "ERROR", "MISMATCH"]
-BLOCK_KINDS: frozenset[str] = frozenset({"INCOMPLETE", "DEAD", "TIMEOUT", "ERROR", "MISMATCH"})
 WARNING_KINDS: frozenset[str] = frozenset({"TIMEOUT", "MISMATCH"})
 
 

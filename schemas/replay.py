@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from whyhang.schemas.verdict import Verdict
 
 RuleState = Literal["not", "pending", "inconclusive", "fired", "suppressed", "acts"]
-RULE_STATES: tuple[RuleState, ...] = get_args(RuleState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
