@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from whyhang.engine.store import IncidentWriter
 from whyhang.schemas.frame import Frame
@@ -16,6 +17,10 @@ from whyhang.schemas.process import Dump, IoCounters, OsThread, Process, Process
 from whyhang.schemas.progress import LogEvent, Progress
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
+
+# How long an example takes tells of the machine, not of the code: a busy one fails no test.
+settings.register_profile("whyhang", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("whyhang")
 
 BuildIncident = Callable[[Mapping[str, Any]], Incident]
 WriteIncident = Callable[[Mapping[str, Any]], Path]

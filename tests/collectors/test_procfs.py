@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.patience import eventually
 from whyhang.collectors import procfs
 from whyhang.schemas.process import IoCounters, OsThread
 
@@ -195,15 +195,6 @@ def _python(code: str) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
 @pytest.mark.integration
 def test_a_stopped_process_with_two_threads_and_an_odd_name() -> None:
     """Name, state and every thread of a real process are read."""
@@ -221,7 +212,7 @@ def test_a_stopped_process_with_two_threads_and_an_odd_name() -> None:
             stat = procfs.read_stat(process.pid)
             return stat.state if stat else None
 
-        assert _eventually(lambda: state() == "T")
+        assert eventually(lambda: state() == "T")
         stat = procfs.read_stat(process.pid)
         assert stat is not None
         assert stat.name == "a) b (ü"
@@ -229,7 +220,7 @@ def test_a_stopped_process_with_two_threads_and_an_odd_name() -> None:
         threads = procfs.read_os_threads(process.pid)
         assert threads is not None
         assert len(threads) == 2
-        assert _eventually(
+        assert eventually(
             lambda: {x.state for x in procfs.read_os_threads(process.pid) or ()} == {"T"}
         )
         hazard = procfs.dump_hazard(process.pid)
@@ -242,7 +233,7 @@ def test_a_zombie_has_a_state_and_no_environment() -> None:
     """Of a zombie only name, state and exit code are left."""
     child = os.posix_spawn(sys.executable, [sys.executable, "-c", "exit(3)"], {"RANK": "1"})
     try:
-        assert _eventually(lambda: getattr(procfs.read_stat(child), "state", "") == "Z")
+        assert eventually(lambda: getattr(procfs.read_stat(child), "state", "") == "Z")
         stat = procfs.read_stat(child)
         assert stat is not None
         assert stat.exit_code == 3

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import eventually
 from tests.rights.situations import needs_ptrace
 from whyhang.collectors import procfs, pyspy
 from whyhang.schemas.missing import Missing
@@ -112,7 +113,7 @@ def test_a_py_spy_that_hangs_is_killed(
     assert result.failure is not None
     assert result.failure.kind == "timeout"
     assert isinstance(result.threads, Missing)
-    assert _eventually(lambda: procfs.is_gone(int((tmp_path / "pid").read_text())))
+    assert eventually(lambda: procfs.is_gone(int((tmp_path / "pid").read_text())))
 
 
 @pytest.mark.integration
@@ -130,11 +131,11 @@ def test_a_stopping_dump_ends_with_its_collector(
     limit = 50 if blow == signal.SIGKILL else 3
     collector = subprocess.Popen([sys.executable, "-c", code.format(limit, binary)])
     try:
-        assert _eventually((tmp_path / "pid").exists)
+        assert eventually((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
         assert not procfs.is_gone(pid)
         collector.send_signal(blow)
-        assert _eventually(lambda: procfs.is_gone(pid))
+        assert eventually(lambda: procfs.is_gone(pid))
     finally:
         collector.kill()
         collector.wait()
@@ -187,15 +188,6 @@ def _hazard(pid: int) -> UnreadKind | None:
     return hazard.kind if hazard is not None else None
 
 
-def _eventually(condition: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.002)
-    return False
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize("mode", ["nonblocking", "python", "native"])
 @needs_ptrace
@@ -240,7 +232,7 @@ def test_a_stopped_process_is_read_without_being_woken() -> None:
     """Nonblocking shows its stack; a blocking dump says that it is stopped."""
     with _target() as process:
         os.kill(process.pid, signal.SIGSTOP)
-        assert _eventually(lambda: _hazard(process.pid) == "stopped")
+        assert eventually(lambda: _hazard(process.pid) == "stopped")
         result = pyspy.dump(process.pid, "nonblocking", 30)
         assert not isinstance(result.threads, Missing), result.threads
         result = pyspy.dump(process.pid, "native", 30)
@@ -262,7 +254,7 @@ def test_what_is_no_python_process_says_so() -> None:
     assert result.failure.kind == "not_python"
     zombie = os.posix_spawn("/bin/true", ["true"], {})
     try:
-        assert _eventually(lambda: getattr(procfs.read_stat(zombie), "state", "") == "Z")
+        assert eventually(lambda: getattr(procfs.read_stat(zombie), "state", "") == "Z")
         result = pyspy.dump(zombie, "nonblocking", 10)
         assert result.failure is not None
         assert result.failure.kind == "zombie"
@@ -285,13 +277,13 @@ def test_a_collector_killed_during_a_native_dump_leaves_the_target_running() -> 
         for _ in range(3):
             collector = subprocess.Popen([sys.executable, "-c", code, str(process.pid)])
             try:
-                assert _eventually(
+                assert eventually(
                     lambda: procfs.read_status(process.pid).get("TracerPid", "0") != "0"
                 )
             finally:
                 collector.kill()
                 collector.wait()
-            assert _eventually(lambda: procfs.dump_hazard(process.pid) is None)
+            assert eventually(lambda: procfs.dump_hazard(process.pid) is None)
             assert _runs(process)
 
 
@@ -314,7 +306,7 @@ def _uninterruptible(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Path
     os.mkfifo(fifo)
     code = UNINTERRUPTIBLE.replace("sys.argv[1]", repr(str(fifo)))
     with _target(code) as process:
-        assert _eventually(lambda: _hazard(process.pid) == "uninterruptible")
+        assert eventually(lambda: _hazard(process.pid) == "uninterruptible")
         yield process, fifo
 
 
@@ -340,7 +332,7 @@ def test_only_a_process_that_was_left_stopped_is_woken() -> None:
     with _target() as process:
         assert not pyspy.resume_if_left_stopped(process.pid, was_stopped=False)
         os.kill(process.pid, signal.SIGSTOP)
-        assert _eventually(lambda: getattr(procfs.read_stat(process.pid), "state", "") == "T")
+        assert eventually(lambda: getattr(procfs.read_stat(process.pid), "state", "") == "T")
         assert not pyspy.resume_if_left_stopped(process.pid, was_stopped=True)
         assert pyspy.resume_if_left_stopped(process.pid, was_stopped=False)
         assert _runs(process)

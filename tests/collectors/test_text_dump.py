@@ -634,7 +634,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=30), max_size=40))
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_foreign_text_never_raises(pieces: list[str]) -> None:
     """Whatever is pasted, the answer is a tuple of blocks."""
     for block in parse_text_dump("\n".join(pieces)) + parse_text_dump("".join(pieces)):

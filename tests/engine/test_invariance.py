@@ -36,7 +36,6 @@ ODD = (*OUTSIDE, *WAITING, UNREAD, UNASKED, ASLEEP, STOPPED, GONE, ZOMBIE, MOVIN
 
 quickly = settings(
     max_examples=12,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

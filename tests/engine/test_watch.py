@@ -398,7 +398,7 @@ def test_history_is_bounded_and_carries_phases() -> None:
     assert (history[-2].step, history[-2].at, history[-2].source) == (399, "t798.0", "log")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(1.0, 100.0), min_size=1, max_size=60))
 def test_no_stall_while_steps_rise(gaps: list[float]) -> None:
     """While steps rise within the floor nothing is ever suspected."""
@@ -408,7 +408,7 @@ def test_no_stall_while_steps_rise(gaps: list[float]) -> None:
     assert set(job.states()) <= {"advancing", "slow"}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(

@@ -15,7 +15,7 @@ MARKERS: dict[Phase, EventKind] = {
     "checkpoint": "checkpoint_save_start",
     "compile": "compile",
 }
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 def limit(job: Job) -> float:

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.rights.situations import SECONDS, child_of, eventually, with_group
+from tests.patience import eventually
+from tests.rights.situations import SECONDS, child_of, with_group
 
 TRAIN = """
 import os, sys, time

@@ -10,15 +10,15 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.patience import eventually
 from whyhang.collectors.procfs import read_stat, read_status
 from whyhang.collectors.rights import read_rights
 
@@ -119,16 +119,6 @@ def _run(command: Sequence[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true within a time that is long for any of these tests."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.002)
-    return False
 
 
 def is_free(pid: int) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from tests.patience import eventually
 from tests.rights.situations import (
     AS_NOBODY,
     IN_NEW_PID_NAMESPACE,
@@ -20,7 +21,6 @@ from tests.rights.situations import (
     WAIT,
     WITHOUT_CAPABILITIES,
     dump_in,
-    eventually,
     is_free,
     needs_filter,
     needs_namespaces,

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from tests.patience import eventually
 from tests.rights.conftest import Job, StartJob, Told
 from tests.rights.situations import (
     AS_NOBODY,
     IN_NEW_PID_NAMESPACE,
     WITHOUT_CAPABILITIES,
     child_of,
-    eventually,
     is_free,
     needs_filter,
     needs_namespaces,

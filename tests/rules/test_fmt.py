@@ -273,7 +273,7 @@ def comments(text: str) -> Counter[str]:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(files())
 def test_formatting_twice_is_formatting_once(text: str) -> None:
     """The formatter is idempotent, keeps the meaning and every comment."""

@@ -365,7 +365,7 @@ def test_overrides_change_variables(pack: Path, tmp_path: Path) -> None:
     assert load_ruleset(path, overrides={"quorum": "80%"}).variables == {"quorum": 0.8}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_no_damage_to_a_file_breaks_the_loader(data: st.DataObject) -> None:
     """Whatever is cut, doubled or mistyped in a file, the result is findings with a place."""
