@@ -10,43 +10,31 @@ SCHEMAS = {
     "hang": "hang.v1.json",
     "hang_test": "hang_test.v1.json",
     "incident": "incident.v1.json",
+    "process": "process.v1.json",
+    "node_facts": "node_facts.v1.json",
     "verdict": "verdict.v1.json",
 }
+_OPTIONS = (
+    ("--test", "hang_test", "hang_test.yaml"),
+    ("--incident", "incident", "incident.json"),
+    ("--process", "process", "a line of samples/<k>/<node>.jsonl"),
+    ("--node-facts", "node_facts", "samples/<k>/<node>.facts.json"),
+    ("--verdict", "verdict", "verdict.json"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``whyhang schema``."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument(
-        "--test",
-        dest="format",
-        action="store_const",
-        const="hang_test",
-        help="that of hang_test.yaml",
-    )
-    which.add_argument(
-        "--incident",
-        dest="format",
-        action="store_const",
-        const="incident",
-        help="that of incident.json",
-    )
-    which.add_argument(
-        "--verdict",
-        dest="format",
-        action="store_const",
-        const="verdict",
-        help="that of verdict.json",
-    )
+    for option, name, of in _OPTIONS:
+        which.add_argument(
+            option, dest="format", action="store_const", const=name, help=f"that of {of}"
+        )
     parser.set_defaults(format="hang")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the schema of hang.yaml, or of the format asked for."""
-    from whyhang.schemas.errors import UsageError
-
     path = files("whyhang.schemas") / SCHEMAS[options.format]
-    if not path.is_file():
-        raise UsageError(f"this release has no schema of {options.format}")
     sys.stdout.write(path.read_text(encoding="utf-8"))
     return 0
