@@ -103,6 +103,8 @@ def _rule(raw: RawRule, refines: tuple[str, ...]) -> Resolved:
 def _sections(assembly: Assembly, ruleset: Ruleset) -> Iterator[tuple[str, Resolved]]:
     top = Item(document=assembly.documents[0], path=()).mapping()
     defaults: dict[str, Any] = asdict(ruleset.config)
+    # Where it stands is no setting.
+    del defaults["topology"]["place"]
     notify = {name: defaults["on_hang"].pop(f"notify_{name}") for name in ("run", "post")}
     if "notify" in (top["on_hang"].mapping() if "on_hang" in top else {}):
         defaults["on_hang"]["notify"] = notify
