@@ -40,7 +40,7 @@ def test_unknown_names_are_faults() -> None:
     assert message_faults("first\n{{ rank }}\n{{ zebra }}") == (
         ("unknown name `rank`; did you mean `ranks`?", 2),
         (
-            "unknown name `zebra`; there is ranks, who, nodes, position, verdict, category, "
+            "unknown name `zebra`; there is ranks, who, nodes, position, links, verdict, category, "
             "summary",
             3,
         ),
