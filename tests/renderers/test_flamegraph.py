@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.renderers.label import split_label
 from whyhang.renderers import flamegraph
 from whyhang.renderers.flame_layout import MIN_WIDTH, column_widths
 from whyhang.renderers.flamegraph import clip, render_flamegraph
-from whyhang.renderers.labels import split_label
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.rankset import RankSet

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.renderers.label import split_label
 from whyhang.renderers.folded import render_folded
-from whyhang.renderers.labels import split_label
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.process import PROCESS_KINDS

@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.renderers.label import Label, split_label
 from whyhang.renderers.labels import (
     BOUNDED_RUNS,
-    Label,
     RankLabels,
     code_path,
     fitting_runs,
     plain_name,
     ranksets_json,
-    split_label,
 )
 from whyhang.renderers.prefix import Node, paths
 from whyhang.schemas.diagnosis import Diagnosis
