@@ -15,7 +15,7 @@ from whyhang.engine.columns import Column
 from whyhang.engine.facets import TIME_FACET, Facet, facets_of, is_restarted
 from whyhang.engine.facts import Facts, FactValue
 from whyhang.engine.groups import Members, agreement
-from whyhang.engine.intervals import MIRRORED, OPERATORS, Interval, compare
+from whyhang.engine.intervals import OPERATORS, Interval, compare
 from whyhang.engine.matching import is_listed, is_one_of, matching_frames
 from whyhang.engine.quantify import decide
 from whyhang.engine.reads import Reads
@@ -165,9 +165,9 @@ class Evaluator:
         return self.column(name, scope, sample).ask(test, members)
 
     def _compare(self, expr: ast.Compare, scope: ScopeName, sample: int) -> TruthSet:
-        left, right, op = expr.left, expr.right, str(expr.op)
+        left, right, op = expr.left, expr.right, expr.op
         if not isinstance(left, ast.Field) and isinstance(right, ast.Field):
-            left, right, op = right, left, MIRRORED[op]
+            left, right, op = right, left, ast.MIRRORED[op]
         if isinstance(left, ast.Field) and not isinstance(right, ast.Field):
             bound = self._scalar(right, scope, sample)
             if not isinstance(bound, tuple):

@@ -6,6 +6,7 @@ processes or threads. Every node knows where it stands (``span``) and its source
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,10 @@ from whyhang.schemas.evidence import Span
 Kind = Literal["rank", "node", "process", "thread", "child"]
 Quantifier = Literal["any", "all", "none", "most", "at_least", "at_most", "exactly"]
 Comparison = Literal["==", "!=", "<=", ">=", "<", ">"]
+# The same comparison with its sides exchanged.
+MIRRORED: Mapping[Comparison, Comparison] = {
+    "==": "==", "!=": "!=", "<=": ">=", ">=": "<=", "<": ">", ">": "<",
+}  # fmt: skip
 LiteralType = Literal["int", "float", "percent", "duration", "string"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from whyhang.rules import ast
 from whyhang.rules.cycles import cycles
@@ -379,26 +379,8 @@ class Checker:
             "H201",
             f"unknown {what} `{mark}{name}`",
             node,
-            self.other_home(name, what) or did_you_mean(name, known),
+            self.names.elsewhere(name, what) or did_you_mean(name, known),
         )
-
-    def other_home(self, name: str, what: str) -> str:
-        """Says that the name exists, only as something else."""
-        wanted = what.split()[-1]
-        homes: dict[str, Callable[[], bool]] = {
-            "def": lambda: name in self.names.defs,
-            "list": lambda: name in self.names.lists,
-            "set": lambda: name in self.names.sets,
-            "variable": lambda: name in self.names.variables,
-            "field": lambda: name in FIELDS,
-        }
-        for home, holds in homes.items():
-            if holds():
-                if home == "variable":
-                    return f"`{name}` is one of vars: write `${name}`"
-                kinds = "fields" if home == "field" else f"{home}s"
-                return f"`{name}` is one of {kinds}, not a {wanted}"
-        return ""
 
 
 def _about_scope(finding: Finding) -> bool:

@@ -98,10 +98,7 @@ def ends(expr: ast.Expr, defs: Mapping[str, ast.Expr], *, positive: bool = True)
 def _bounds(node: ast.Compare, positive: bool) -> bool:
     left, op = node.left, node.op
     if isinstance(node.right, ast.Field):
-        left, op = node.right, _MIRRORED.get(node.op, node.op)
+        left, op = node.right, ast.MIRRORED[node.op]
     if not isinstance(left, ast.Field) or left.name != "log.stalled_for":
         return False
     return op in (("<", "<=") if positive else (">", ">="))
-
-
-_MIRRORED: dict[ast.Comparison, ast.Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from whyhang.rules import ast
-from whyhang.rules.fields import FieldType
+from whyhang.rules.fields import FIELDS, FieldType
 from whyhang.rules.ruleset import VariableValue
 
 
@@ -29,3 +29,17 @@ class Names:
     lists: Iterable[str] = ()
     defs: Mapping[str, ast.Expr | None] = field(default_factory=dict)
     sets: Mapping[str, ast.Group | None] = field(default_factory=dict)
+
+    def elsewhere(self, name: str, what: str) -> str:
+        """Says that the name exists, only as something else than ``what``; empty if it does not."""
+        homes = {
+            "defs": name in self.defs,
+            "lists": name in self.lists,
+            "sets": name in self.sets,
+            "vars": name in self.variables,
+            "fields": name in FIELDS,
+        }
+        home = next((home for home, holds in homes.items() if holds), "")
+        if home == "vars":
+            return f"`{name}` is one of vars: write `${name}`"
+        return f"`{name}` is one of {home}, not a {what.split()[-1]}" if home else ""
