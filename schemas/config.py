@@ -71,7 +71,7 @@ class TopologyConfig:
     data: int | None = None
     pipeline: int | None = None
     order: RankOrder | None = None
-    place: str = ""
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
