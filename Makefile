@@ -8,6 +8,7 @@ check:  ## Format, lint, types, import direction
 	ruff check .
 	mypy
 	mypy tests
+	mypy bench
 	PYTHONPATH=.dev lint-imports
 
 test:  ## The tests that need no PyTorch

@@ -1,4 +1,4 @@
-"""What judging costs as jobs grow: ``python bench/judge.py``; exit status 1 past a limit.
+"""What judging costs as jobs grow: ``python -m bench.judge``; exit status 1 past a limit.
 
 Builds jobs in memory, evaluates 100 rules on each, and compares CPU times as ratios within one
 run, so that the speed of the machine does not matter. Two things are timed apart:
