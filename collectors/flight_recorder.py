@@ -25,6 +25,7 @@ MAX_ENTRIES = 200_000
 MAX_RANKS = 200_000
 MAX_SHAPES = 4096
 MAX_FRAMES = 32
+_SPARE, _GROWTH = 1 << 20, 20
 _RANK_IN_NAME = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?\Z")
 _NUMBER = re.compile(r"\d{1,9}")
 _TEXT_LIMIT = 1000
@@ -86,27 +87,46 @@ def parse_dump(data: bytes, rank: int) -> FlightDump | Missing:
         return Missing("cut or damaged")
     if not isinstance(found, dict) or not ("entries" in found or "pg_status" in found):
         return Missing("not a flight recorder dump")
+    try:
+        return _dump(found, rank, _Budget(_SPARE + _GROWTH * len(data)))
+    except PickleRefused as error:
+        return Missing(str(error))
+
+
+class _Budget:
+    """How much may still be read. A pickle names a part once and repeats it in two bytes."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, count: int) -> None:
+        self.left -= count
+        if self.left < 0:
+            raise PickleRefused("too large: it repeats its parts too often")
+
+
+def _dump(found: Mapping[Any, Any], rank: int, budget: _Budget) -> FlightDump:
     return FlightDump(
         rank=rank,
         version=_text(found.get("version")),
         nccl_version=_text(found.get("nccl_version") or found.get("comm_lib_version")),
-        groups=tuple(_groups(found.get("pg_config"))),
+        groups=tuple(_groups(found.get("pg_config"), budget)),
         status=dict(_statuses(found.get("pg_status"))),
-        entries=tuple(sorted(_entries(found.get("entries")), key=lambda entry: entry.record)),
+        entries=tuple(
+            sorted(_entries(found.get("entries"), budget), key=lambda entry: entry.record)
+        ),
     )
 
 
-def _groups(found: object) -> Iterator[FlightGroup]:
+def _groups(found: object, budget: _Budget) -> Iterator[FlightGroup]:
     for key, value in _items(found):
         if not isinstance(value, dict):
             continue
         name = _text(value.get("name")) or key
         if name:
-            yield FlightGroup(
-                name=name,
-                description=_text(value.get("desc")) or "",
-                ranks=_ranks(value.get("ranks")),
-            )
+            ranks = _ranks(value.get("ranks"))
+            budget.spend(len(ranks or ()))
+            yield FlightGroup(name=name, description=_text(value.get("desc")) or "", ranks=ranks)
 
 
 def _ranks(found: object) -> tuple[int, ...] | None:
@@ -142,12 +162,20 @@ def _statuses(found: object) -> Iterator[tuple[int, GroupStatus]]:
             )
 
 
-def _entries(found: object) -> Iterator[FlightEntry]:
+def _entries(found: object, budget: _Budget) -> Iterator[FlightEntry]:
     if not isinstance(found, (list, tuple)):
         return
     for place, value in enumerate(found[-MAX_ENTRIES:]):
         if isinstance(value, dict):
-            yield _entry(value, place)
+            entry = _entry(value, place)
+            budget.spend(_extent(entry))
+            yield entry
+
+
+def _extent(entry: FlightEntry) -> int:
+    """How many numbers, names and characters a record holds."""
+    shapes = (*entry.input_sizes, *entry.output_sizes)
+    return len(shapes) + sum(map(len, (*shapes, *entry.frames))) + len(entry.dtypes)
 
 
 def _entry(value: Mapping[Any, Any], place: int) -> FlightEntry:

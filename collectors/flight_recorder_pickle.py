@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 MAX_STEPS = 20_000_000
 MAX_INTEGER_BYTES = 64
+MAX_CONTAINERS = 4_000_000  # an empty set of one byte takes 200 here
+# Integers up to here have hashes of their own: larger ones can be chosen to have all the same.
+_MAX_KEY = (1 << 61) - 2
 
 
 class PickleRefused(ValueError):
@@ -70,11 +73,12 @@ def load_plain(data: bytes, *, max_steps: int = MAX_STEPS) -> object:
 class _Machine:
     """The stack machine's state."""
 
-    __slots__ = ("data", "memo", "place", "stack")
+    __slots__ = ("containers", "data", "memo", "place", "stack")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.place = 0
+        self.containers = 0
         self.stack: list[object] = []
         self.memo: dict[int, object] = {}
 
@@ -96,6 +100,13 @@ class _Machine:
         (value,) = form.unpack_from(self.data, self.place)
         self.place += form.size
         return int(value)
+
+    def keep(self, container: object) -> None:
+        """Put a new list, tuple, dict or set on the stack."""
+        self.containers += 1
+        if self.containers > MAX_CONTAINERS:
+            raise PickleRefused("too large")
+        self.stack.append(container)
 
     def items(self) -> list[object]:
         """What stands above the last mark, which goes with it."""
@@ -232,13 +243,15 @@ def _tuple(size: int) -> Callable[[_Machine], None]:
         stack = machine.stack
         if len(stack) < size:
             raise PickleRefused("cut or damaged")
-        stack[-size:] = [tuple(stack[-size:])]
+        items = tuple(stack[-size:])
+        del stack[-size:]
+        machine.keep(items)
 
     return step
 
 
 def _from_items(make: Callable[[list[object]], object]) -> Callable[[_Machine], None]:
-    return lambda machine: machine.stack.append(make(machine.items()))
+    return lambda machine: machine.keep(make(machine.items()))
 
 
 def _pairs(items: list[object]) -> dict[object, object]:
@@ -250,10 +263,12 @@ def _frozen(items: list[object]) -> object:
 
 
 def _simple(key: object) -> object:
-    """A value that may be hashed: the hash of nested tuples can take for ever."""
-    if key is None or isinstance(key, (str, int, float, bytes)):
+    """A value whose hash takes no time and cannot be chosen to be that of all others."""
+    if key is None or isinstance(key, (str, bytes)):
         return key
-    raise PickleRefused("refused: a key that is no text and no number")
+    if isinstance(key, int) and abs(key) <= _MAX_KEY:
+        return key
+    raise PickleRefused("refused: a key that is no text and no usual number")
 
 
 _STEPS: dict[int, Callable[[_Machine], object]] = {
@@ -285,9 +300,9 @@ _STEPS: dict[int, Callable[[_Machine], object]] = {
     ord("B"): _bytes(_size4),
     ord("C"): _bytes(_size1),
     0x8E: _bytes(_size8),
-    ord("]"): lambda machine: machine.stack.append([]),
-    ord("}"): lambda machine: machine.stack.append({}),
-    0x8F: lambda machine: machine.stack.append(set()),
+    ord("]"): lambda machine: machine.keep([]),
+    ord("}"): lambda machine: machine.keep({}),
+    0x8F: lambda machine: machine.keep(set()),
     ord(")"): _push(()),
     ord("a"): _append,
     ord("e"): _appends,

@@ -187,7 +187,7 @@ def test_globals_are_refused(value: object, protocol: int) -> None:
         lambda inner: (
             st.lists(inner, max_size=5)
             | st.lists(inner, max_size=5).map(tuple)
-            | st.dictionaries(st.text() | st.integers(), inner, max_size=5)
+            | st.dictionaries(st.text() | st.integers(-(1 << 60), 1 << 60), inner, max_size=5)
         ),
         max_leaves=20,
     ),
