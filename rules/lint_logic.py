@@ -84,7 +84,7 @@ def lint_overlaps(given: LintInput) -> Iterator[Finding]:
     outranked = _outranked(rules)
     for special in rules:
         for general in rules:
-            # Of a shipped pack's rules among themselves nothing is told, nor looked for.
+            # Of a built-in pack's rules among themselves nothing is told, nor looked for.
             if not given.is_own(special.span) and not given.is_own(general.span):
                 continue
             if special is general or _is_settled(special, general, outranked):
