@@ -34,6 +34,7 @@ FULL = NodeFacts(
     memory=MemoryFacts(total_bytes=10),
     infiniband=(InfinibandFacts(device="mlx5_0", port=1, counters={"link_downed": 2}),),
     tcp=(TcpFacts(pid=5, peer="10.0.0.2:29500", retransmits=7),),
+    addresses=("10.0.0.1",),
     kernel=(KernelLine(line="oom", at=None),),
     unread={"gpus": "partly"},
 )

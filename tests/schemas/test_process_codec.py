@@ -34,7 +34,17 @@ PROCESS = Process(
     run_queue_seconds=0.4,
     cpus_allowed="0-7",
     os_threads=(OsThread(tid=4250, name="python3", state="D", wchan="x"),),
-    dump=Dump(ok=True, tool="py-spy 0.4.3", mode="native", seconds=0.12),
+    dump=Dump(
+        ok=True,
+        tool="py-spy 0.4.3",
+        mode="python",
+        seconds=0.12,
+        error="py-spy: native frames of a container cannot be read from outside",
+        kind="namespace",
+        cure="run inside the container",
+    ),
+    gpu_index=3,
+    gpu_uuid="GPU-1",
     threads=(
         Thread(
             name="MainThread",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,6 +18,8 @@ from whyhang.schemas import node_facts
 from whyhang.schemas.node_facts_codec import encode_node_facts
 from whyhang.schemas.process import BlockedOn, Dump, IoCounters, OsThread, Process
 from whyhang.schemas.process_codec import encode_process
+
+RECORDED = sorted((Path(__file__).parents[1] / "data" / "incidents").iterdir())
 
 
 def _schema(name: str) -> dict[str, Any]:
@@ -79,6 +82,19 @@ def test_node_facts_are_described() -> None:
 def test_the_parts_of_node_facts_are_described(place: str, kind: type) -> None:
     """Each key that a node may tell has a description."""
     assert _keys(_schema("node_facts"), place) == {field.name for field in fields(kind)}
+
+
+@pytest.mark.parametrize("directory", RECORDED, ids=lambda path: path.name)
+def test_recorded_incidents_follow_the_schemas(directory: Path) -> None:
+    """Incidents that earlier versions wrote are valid: what a schema says is not taken back."""
+    jsonschema.validate(json.loads((directory / "incident.json").read_text()), _schema("incident"))
+    process = jsonschema.Draft7Validator(_schema("process"))
+    lines = [
+        x for path in directory.glob("samples/*/*.jsonl") for x in path.read_text().split("\n")
+    ]
+    assert any(lines)
+    for line in filter(None, lines):
+        process.validate(json.loads(line))
 
 
 @pytest.mark.parametrize(
