@@ -2,57 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from whyhang.collectors.literal_search import Choice, LiteralSearch
+from whyhang.collectors.literal_search import search_for
+from whyhang.collectors.log_patterns import PATTERNS, match_line
 
-# Every line of :mod:`whyhang.collectors.log_patterns` that a job's log can hold has one of these,
-# or stands behind one of the openers.
-# For some there is a choice; the cheaper one is taken.
-LITERALS: tuple[Choice, ...] = (
-    (b"CCL",),
-    (b"Traceback (most recent call last)",),
-    (b"EI000",),
-    (b"ERR0",),
-    (b"NVRM: ",),
-    (b"SXid",),
-    (b"killed by the OOM killer",),
-    (b"No space left on device",),
-    (b"Disk quota exceeded",),
-    (b"in store based barrier",),
-    (b" ranks: ",),
-    (b"will restart worker group",),
-)
-# These can be told by two short literals as well, which let more lines through.
-_FINE: tuple[Choice, ...] = (
-    (b"ChildFailedError",),
-    (b"failed (exitcode: ", b" local_rank: "),
-    (b"DataLoader worker (pid",),
-    (b"DataLoader timed out after",),
-    (b"failed to pass monitoredBarrier",),
-    (b"recvValueWithTimeout failed on",),
-    (b"DistStoreError",),
-    (b"oom_kill event", b": error: Detected "),
-)
-_COARSE: tuple[Choice, ...] = ((b"rror",), (b"ailed",))
 # What follows these belongs to them: the frames and the exception; a report of failures.
-_TRACEBACK = b"Traceback ("
-_FRAME = b'  File "'
+_TRACEBACK = b"Traceback (most recent call last)"
 _REPORT = b"ChildFailedError"
+# What the launcher itself says tells of ranks without a pattern; and the exceptions that a
+# traceback ends in may come late where many ranks write at once.
+_ALWAYS = (
+    b"failed (exitcode",
+    b"will restart worker group",
+    b"DistBackendError",
+    b"DistStoreError",
+)
+# A line that says anything has one of these or stands behind one of the openers.
+LITERALS: tuple[bytes, ...] = (
+    *dict.fromkeys(pattern.literal.encode() for pattern in PATTERNS),
+    *_ALWAYS,
+    _TRACEBACK,
+    _REPORT,
+)
+_FRAME = b'  File "'
 _BEHIND_FRAME_BYTES = 8 * 1024
 _BEHIND_BYTES = 64 * 1024
 _MAX_LINE_BYTES = 16 * 1024
-# NCCL tells its whole set-up at this level; few of those lines are about trouble.
-_INFO = b"NCCL INFO"
-_TROUBLE = re.compile(rb"peer|ailed|rror|Got |timeout|fatal|connect to |Call to |socket")
 
 
 class LogGate:
     """Lets the notable lines of one log through; blocks may end anywhere."""
 
     def __init__(self) -> None:
-        self._search = LiteralSearch(LITERALS + _FINE, LITERALS + _COARSE)
+        self._search = search_for(LITERALS)
         self._held = b""
         self._behind = 0
 
@@ -83,7 +66,7 @@ class LogGate:
             self._behind = max(0, self._behind - (start - first))
             yield from _split(block[first:start])
         done = start
-        for hit in self._search.hits(block, start, end):
+        for hit in self._search(block, start, end):
             if hit < done:
                 continue
             first, done = _line_around(block, hit, start, end)
@@ -95,8 +78,15 @@ class LogGate:
                 self._behind = max(0, reach - end)
                 done = _line_end(block, min(reach, end), end)
                 yield from _split(block[first:done])
-            elif _INFO not in line or _TROUBLE.search(line):
-                yield line[:_MAX_LINE_BYTES]
+            elif _is_notable(line := line[:_MAX_LINE_BYTES]):
+                yield line
+
+
+def _is_notable(line: bytes) -> bool:
+    """Whether the line says something: one that only holds a literal would crowd others out."""
+    if any(literal in line for literal in _ALWAYS):
+        return True
+    return next(match_line(line.decode("utf-8", "replace"), None), None) is not None
 
 
 def _split(block: bytes) -> Iterator[bytes]:

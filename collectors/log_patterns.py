@@ -212,7 +212,7 @@ PATTERNS: tuple[LinePattern, ...] = (
     _p("ras_dead", "RAS declaring peer", rf"RAS declaring peer {_HOST} as DEAD"),
     _p(
         "ras_silent",
-        "on socket connection with",
+        "socket connection with",
         r"RAS (?:keep-alive timeout (?:warning|error)|connect (?:retry timeout|timeout warning))"
         rf" \(\d+s\) on socket connection with {_HOST}",
     ),
@@ -222,12 +222,17 @@ PATTERNS: tuple[LinePattern, ...] = (
         r"NCCL error(?: in)?: .+?, NCCL version \d+\.\d+\.\d+",
         "printer",
     ),
-    _p(
-        "nccl_error",
-        "nccl",
-        r"(?:^|[\]:] )nccl(?:SystemError|InternalError|RemoteError|UnhandledCudaError|InvalidUsage"
-        r"|InvalidArgument): ",
-        "printer",
+    # Each word by itself: `nccl` alone stands in many ordinary lines.
+    *(
+        _p("nccl_error", f"{word}: ", rf"(?:^|[\]:] ){word}: ", "printer")
+        for word in (
+            "ncclSystemError",
+            "ncclInternalError",
+            "ncclRemoteError",
+            "ncclUnhandledCudaError",
+            "ncclInvalidUsage",
+            "ncclInvalidArgument",
+        )
     ),
     _p("nccl_warn", "NCCL WARN", r"\[-?\d+\] (?:\S+?:\d+(?: \(\w+\))? )?NCCL WARN ."),
     # -- HCCL (Ascend) --------------------------------------------------------------------------

@@ -7,8 +7,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Protocol
 
+from whyhang.collectors.bar_latch import BarLatch
 from whyhang.collectors.preset_family import Family
 from whyhang.collectors.preset_patterns import (
     COUNTER,
@@ -29,8 +31,7 @@ _KEPT_PIECES = 2000
 _PROBED_PIECES = 20_000
 _ENOUGH_RISES = 3
 _GENERIC = ("tqdm", "step")
-_STUCK_BAR_RISES = 30
-_NEARLY_DONE = 0.9
+_OWN_LINES = ("running training", "{'loss':")
 
 
 class Preset(Protocol):
@@ -48,53 +49,6 @@ class Preset(Protocol):
     def read(self, piece: str) -> LogLine | None:
         """What the piece says; None if nothing."""
         ...
-
-
-class BarLatch:
-    """Tells the training bar from the bars of other phases, by what stands before it and its total.
-
-    The first bar seen holds the latch. Another takes it over by rising when the holder is complete,
-    never rose itself, or has stood still for long. A pinned total holds against all others.
-    """
-
-    def __init__(self) -> None:
-        self._held: tuple[str, int] | None = None
-        self._pinned = False
-        self._steps: dict[tuple[str, int], int] = {}
-        self._rises: dict[tuple[str, int], int] = {}
-
-    def pin(self, total: int) -> None:
-        """Hold to bare bars of this total, which the log has announced."""
-        self._held = ("", total)
-        self._pinned = True
-
-    def admits(self, about: str, step: int, total: int) -> tuple[bool, bool]:
-        """Whether the bar is the training bar, and whether it moved."""
-        key = (about, total)
-        last = self._steps.get(key)
-        moved = last is not None and step != last
-        self._steps[key] = step
-        if last is None or step < last:
-            self._rises[key] = 0
-        elif moved:
-            self._rises[key] += 1
-        if self._held is None:
-            self._held = key
-        if key == self._held:
-            for other in self._rises:
-                if other != key and moved:
-                    self._rises[other] = 0
-        elif self._may_take(key):
-            self._held = key
-        return key == self._held, moved
-
-    def _may_take(self, key: tuple[str, int]) -> bool:
-        held = self._held
-        if held is None or self._pinned or self._rises[key] < _ENOUGH_RISES - 1:
-            return False
-        complete = self._steps.get(held, 0) >= _NEARLY_DONE * held[1]
-        never_rose = self._rises.get(held, 0) < _ENOUGH_RISES - 1 and self._steps.get(held, 0) == 0
-        return complete or never_rose or self._rises[key] >= _STUCK_BAR_RISES
 
 
 class PatternPreset:
@@ -214,7 +168,7 @@ class _Candidate:
         self._last = -math.inf
 
     def feed(self, piece: str, lowered: str) -> None:
-        if self._wants_own_line and ("running training" in lowered or "{'loss':" in lowered):
+        if self._wants_own_line and any(own in lowered for own in _OWN_LINES):
             self._wants_own_line = False
         if not any(hint in lowered for hint in self._hints):
             return
@@ -259,8 +213,14 @@ class PresetReader:
 
     @property
     def literals(self) -> tuple[bytes, ...] | None:
-        """Lines without one of these say nothing; None where any line may say something."""
-        return None if self._chosen is None or self._candidates else self._chosen.literals
+        """Lines without one of these say nothing; None where any line may say something.
+
+        Where thousands were tried in vain, they are the words of all presets: without one of these
+        no line counts for any.
+        """
+        if self._chosen is None:
+            return _hinting() if self._probed > _PROBED_PIECES else None
+        return None if self._candidates else self._chosen.literals
 
     @property
     def others(self) -> int:
@@ -304,10 +264,10 @@ class PresetReader:
         proven = [one.preset for one in self._candidates if one.proven()]
         if proven:
             self._choose(self._best(proven, piece))
-        elif self._chosen is not None:
-            self._probed += 1
-            if self._probed > _PROBED_PIECES:
-                self._candidates = []
+            return
+        self._probed += 1
+        if self._chosen is not None and self._probed > _PROBED_PIECES:
+            self._candidates = []
 
     def _best(self, proven: list[Preset], piece: str) -> Preset:
         """Of frameworks that print the same progress lines, the one whose other lines are there."""
@@ -326,6 +286,7 @@ class PresetReader:
         if self._chosen is None:
             # Fresh, because it is going to read the kept pieces again.
             self._chosen = find_preset(preset.name)
+            self._probed = 0
         else:
             self._others_before += self._chosen.others
             preset.others = 0
@@ -364,6 +325,15 @@ def _all_candidates() -> list[_Candidate]:
         _Candidate(TqdmPreset(), None),
         _Candidate(PatternPreset(COUNTER), COUNTER),
     ]
+
+
+@cache
+def _hinting() -> tuple[bytes, ...]:
+    """The shortest hints of all families, as they are usually written."""
+    hints = {"%|", *_OWN_LINES, *(hint for family in FAMILIES for hint in family.hints)}
+    short = sorted(one for one in hints if not any(o != one and o in one for o in hints))
+    cased = ((one, one.capitalize(), one.title(), one.upper()) for one in short)
+    return tuple(dict.fromkeys(word.encode() for words in cased for word in words))
 
 
 def _line(kind: EventKind, match: re.Match[str], piece: str) -> LogLine:

@@ -225,10 +225,10 @@ class _Followed:
         if end == 0:
             self._hold(now, self._held + data)
             return []
-        whole = data[:end]
-        ends_tentative = self._held_given and whole[:1] in (b"\n", b"\r")
-        if not ends_tentative:
-            whole = self._held + whole
+        ends_tentative = self._held_given and data[:1] in (b"\n", b"\r")
+        begun = b"" if ends_tentative else self._held
+        # One copy, not two: it is up to a mebibyte.
+        whole = begun + memoryview(data)[:end]
         self._hold(now, data[end:])
         if whole.isspace() and not ends_tentative:
             return []

@@ -15,6 +15,7 @@ from whyhang.schemas.progress import LogLine
 LINES_KEPT = 400
 # What a poll takes in of one file: the newest lines tell the progress, and the CPU is the job's.
 LINES_PER_POLL = 2000
+_USUAL_LINE_BYTES = 200
 LINE_CHARACTERS = 4000
 OWN_PREFIX = b"whyhang: "
 
@@ -75,7 +76,8 @@ class LogSource:
             kept = newest(data)
             self._reader.pass_over(data.count(b"\n") - kept.count(b"\n"))
             return kept
-        self._newest = self._newest or Newest(literals)
+        if self._newest is None or self._newest.literals != literals:
+            self._newest = Newest(literals)
         several = len(self._ranks) > 1
         return self._newest.lines_of_all(data) if several else self._newest.lines(data)
 
@@ -87,8 +89,8 @@ def _has_parts(data: bytes) -> bool:
 
 def newest(data: bytes) -> bytes:
     """The last lines, as many as one poll takes in."""
-    *dropped, tail = data.rsplit(b"\n", LINES_PER_POLL + 1)
-    return b"\n".join([*dropped[1:], tail]) if len(dropped) > LINES_PER_POLL else data
+    is_more, lines = _split_last(data, LINES_PER_POLL)
+    return b"\n".join(lines) if is_more else data
 
 
 def without_own(data: bytes) -> bytes:
@@ -98,11 +100,24 @@ def without_own(data: bytes) -> bytes:
     return b"\n".join(line for line in data.split(b"\n") if not line.startswith(OWN_PREFIX))
 
 
-def last_lines(data: bytes) -> Iterator[bytes]:
+def last_lines(data: bytes) -> list[bytes]:
     """The last lines, of which those that are too long are cut."""
-    lines = data.rsplit(b"\n", LINES_KEPT + 1)
-    for line in lines[1:] if len(lines) > LINES_KEPT + 1 else lines:
-        yield line if len(line) <= LINE_CHARACTERS else shown(line)
+    _, lines = _split_last(data, LINES_KEPT)
+    if max(map(len, lines)) <= LINE_CHARACTERS:
+        return lines
+    return [line if len(line) <= LINE_CHARACTERS else shown(line) for line in lines]
+
+
+def _split_last(data: bytes, most: int) -> tuple[bool, list[bytes]]:
+    """Whether there are more lines, and the last ones; of a flood only its end is copied."""
+    size = most * _USUAL_LINE_BYTES
+    while True:
+        *dropped, tail = data[-size:].rsplit(b"\n", most + 1)
+        if len(dropped) > most:
+            return True, [*dropped[1:], tail]
+        if size >= len(data):
+            return False, [*dropped, tail]
+        size *= 4
 
 
 def shown(line: bytes) -> bytes:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from whyhang.collectors.log_events import find_events
+from whyhang.collectors.log_patterns import PATTERNS
 from whyhang.collectors.tail import Chunk, Tailer
 from whyhang.engine.log_source import LINES_KEPT, LogSource, is_theirs, shown
 from whyhang.engine.stamp import utc_now
@@ -21,6 +22,7 @@ PRIMED_GAPS = 16
 # A collective's timeout is about to end the job, and with it the evidence. A traceback is not
 # urgent: programs print them and go on; one whose process ends is noticed by its end.
 _URGENT = frozenset(("watchdog_timeout",))
+_URGENT_LITERALS = tuple(one.literal for one in PATTERNS if one.kind in _URGENT)
 # torchrun's agent, where its own log is shown, before the processes of the next attempt.
 _RESTARTS = "will restart worker group"
 
@@ -129,10 +131,12 @@ class LogWatch:
             self._sources[chunk.source] = made
         source = self._sources[chunk.source]
         wall = time.time_ns()
+        at = ""
         for came, line in source.progress(chunk, now):
             # Lines that were kept until a preset was found have a rhythm, too.
-            self._told = max(self._told, came)
-            at = utc_now(wall - int((now - self._told) * 1e9))
+            if came > self._told or not at:
+                self._told = max(self._told, came)
+                at = utc_now(wall - int((now - self._told) * 1e9))
             self.watch.see(self._told, line, at, chunk.source)
             if line.kind == "progress":
                 self.preset = source.preset
@@ -146,5 +150,7 @@ class LogWatch:
         """Keep the few lines that may tell of a fault, however much is logged after them."""
         self._restarts |= any(_RESTARTS in line for line in lines)
         self._notable.extend(lines)
-        if any(event.kind in _URGENT for event in find_events(lines)):
+        if any(literal in line for line in lines for literal in _URGENT_LITERALS) and any(
+            event.kind in _URGENT for event in find_events(lines)
+        ):
             self.has_timed_out = True

@@ -1,9 +1,9 @@
 """What following logs costs: ``python -m bench.follow``, from the top of the repository.
 
-- Reading: each log of the tests (or those named), repeated to 100 MB and read as the watcher does,
-  a mebibyte a poll; as it is, and its progress lines alone. The watcher searches all of it for
-  faults, but reads only the newest progress of each mebibyte. The speed of a bare read of the same
-  file, in the same run, is the measure.
+- Reading: a made-up log of a large job and each log of the tests (or those named), repeated; as it
+  is, and its progress lines alone. It grows by a mebibyte a poll, as fast as the watcher can read
+  all of it. A bare read of the same mebibyte, just before, is the measure. Of a log that grew by
+  more than that since the last poll only the newest mebibyte is read.
 - ``--idle SECONDS``: 1,024 logs of ranks and one of 1 GiB in which nothing happens.
 - ``--idle-watcher MINUTES``: the watcher of a real job; exit status 1 above 40 MB or 1 % of a core.
 """
@@ -13,13 +13,23 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from bench.follow.idling import follow_idle
-from bench.follow.reading import MIB, measure, own_logs, write_log
+from bench.follow.reading import (
+    MIB,
+    START_BLOCKS,
+    measure,
+    measure_behind,
+    mixed,
+    own_logs,
+    repeated,
+)
 from bench.follow.watching import watch_job
 
+_MIXED_BLOCKS = 150
 MAX_WATCHER_BYTES = 40_000_000
 MAX_WATCHER_SHARE = 0.01
 MAX_IDLE_SHARE = 0.02
@@ -29,7 +39,7 @@ def main() -> int:
     """Measure what is asked for, and answer 1 where a limit is passed."""
     parser = argparse.ArgumentParser(prog="bench.follow", description=__doc__.partition("\n")[0])
     parser.add_argument("logs", nargs="*", type=Path, help="logs to repeat (default: the tests')")
-    parser.add_argument("--megabytes", type=int, default=100, help="the size of each log")
+    parser.add_argument("--megabytes", type=int, default=40, help="the size of each log")
     parser.add_argument("--idle", type=float, metavar="SECONDS")
     parser.add_argument("--idle-watcher", type=float, metavar="MINUTES")
     options = parser.parse_args()
@@ -41,7 +51,8 @@ def main() -> int:
             print(f"idle: {share:.2%} of a core, {peak:.0f} MiB at most")
             return int(share > MAX_IDLE_SHARE)
         named = [(log.name, log.read_bytes(), b"") for log in options.logs]
-        _report_reading(named or own_logs(), Path(directory), options.megabytes * 1_000_000)
+        blocks = max(options.megabytes * 1_000_000 // MIB, 2 * START_BLOCKS)
+        _report_reading(named or own_logs(), Path(directory) / "log", blocks)
     return 0
 
 
@@ -54,17 +65,25 @@ def _report_watcher(seconds: float) -> int:
     return int(cost.rss_bytes > MAX_WATCHER_BYTES or cost.cpu > MAX_WATCHER_SHARE)
 
 
-def _report_reading(logs: Iterable[tuple[str, bytes, bytes]], directory: Path, size: int) -> None:
-    print(f"{'log':26} {'kind':6} {'bare MB/s':>10} {'ours MB/s':>10} {'ratio':>6}")
+def _report_reading(logs: Iterable[tuple[str, bytes, bytes]], path: Path, size: int) -> None:
+    print(f"{'log':24} {'':5} {'bare MB/s':>9} {'ours MB/s':>9} {'ratio':>6} {'first ms/MiB':>12}")
+    _report(path, "large job", "", islice(mixed(), _MIXED_BLOCKS))
+    bare, ours = measure_behind(path, islice(mixed(), _MIXED_BLOCKS))
+    print(f"  all at once: bare {bare * 1e3:.1f} ms, ours {ours * 1e3:.1f} ms")
     for name, whole, dense in logs:
-        for kind, head, body in (("mixed", b"", whole), ("dense", whole, dense)):
-            if not body:
-                continue
-            path = directory / "log"
-            write_log(path, head, body, size)
-            speed = measure(path)
-            bare, ours = (MIB / 1e6 / seconds for seconds in (speed.bare, speed.ours))
-            print(f"{name:26} {kind:6} {bare:10.0f} {ours:10.0f} {speed.ratio:6.3f}", flush=True)
+        _report(path, name, "whole", islice(repeated(b"", whole), size))
+        if dense:
+            _report(path, name, "dense", islice(repeated(whole, dense), size))
+
+
+def _report(path: Path, name: str, kind: str, blocks: Iterator[bytes]) -> None:
+    speed = measure(path, blocks)
+    bare, ours = (MIB / 1e6 / seconds for seconds in (speed.bare, speed.ours))
+    first = speed.start * 1e3
+    print(
+        f"{name[:24]:24} {kind:5} {bare:9.0f} {ours:9.0f} {speed.ratio:6.3f} {first:12.1f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,46 +1,61 @@
-"""Finding literals in blocks, however the log looks."""
+"""Finding literals in blocks, with the library and without."""
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyhang.collectors.literal_search import LiteralSearch
+from whyhang.collectors.literal_search import MOST_LITERALS, Search, search_for, search_singly
+from whyhang.collectors.log_gate import LITERALS as FAULTS
+from whyhang.collectors.preset_patterns import FAMILIES
 
-LITERALS = (b"NCCL", b"Traceback (most", b"rror", b"%|", b"no space left")
+LITERALS = (b"NCCL", b"Traceback (most", b"rror", b"CCL WARN", b"no space left")
 ORDINARY = st.sampled_from((b"step 12 ", b"ERR ", b"space %", b"\n", b"loss nan | lr 1e-5 ", b"Tr"))
 PARTS = st.lists(ORDINARY | st.sampled_from(LITERALS) | st.binary(max_size=4), max_size=60)
+SEARCHES = (search_for(LITERALS), partial(search_singly, LITERALS))
 
 
-def places(block: bytes, literal: bytes) -> list[int]:
-    return [at for at in range(len(block)) if block.startswith(literal, at)]
+@pytest.fixture
+def without_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "ahocorasick_rs", None)
+    search_for.cache_clear()
+    yield
+    search_for.cache_clear()
 
 
-@given(st.lists(PARTS, min_size=1, max_size=4))
-def test_nothing_is_missed(blocks: list[list[bytes]]) -> None:
-    """Each place of each literal has a hit in it, and each hit lies in a literal."""
-    search = LiteralSearch([(literal,) for literal in LITERALS])
-    for block in (b"".join(parts) for parts in blocks):
-        hits = search.hits(block, 0, len(block))
-        spans = [(at, at + len(one)) for one in LITERALS for at in places(block, one)]
-        assert all(any(first <= hit < last for hit in hits) for first, last in spans)
-        assert all(any(first <= hit < last for first, last in spans) for hit in hits)
-        assert hits == sorted(hits)
+@pytest.mark.parametrize("search", SEARCHES)
+@given(PARTS)
+def test_no_line_is_missed(search: Search, parts: list[bytes]) -> None:
+    """Each line with a literal has a hit, no other line has one, and hits are in order."""
+    block = b"".join(parts)
+    hits = search(block, 0, len(block))
+    assert hits == sorted(hits)
+    begin = 0
+    for line in block.split(b"\n"):
+        told = any(begin <= hit < begin + len(line) for hit in hits)
+        assert told == any(literal in line for literal in LITERALS)
+        begin += len(line) + 1
 
 
-def test_a_log_that_changes_its_face_is_planned_anew() -> None:
-    """What was rare at first and is common later is no short cut any more."""
-    search = LiteralSearch([(b"xyz",)])
-    search.hits(b"abc " * 1000, 0, 4000)
-    first = search._plan
-    for _ in range(12):
-        search.hits(b"xx yy zz " * 1000 + b"xyz", 0, 9003)
-    assert search._plan is not first
-    assert search.hits(b"xx yy zz " * 1000 + b"xyz", 0, 9003)
-
-
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize(("start", "end", "found"), [(0, 8, 1), (3, 8, 0), (0, 5, 0), (2, 7, 1)])
-def test_only_between_start_and_end(start: int, end: int, found: int) -> None:
+def test_only_between_start_and_end(search: Search, start: int, end: int, found: int) -> None:
     """A literal that is not wholly within the bounds is not found."""
-    assert len(LiteralSearch([(b"NCCL",)]).hits(b"a NCCL b", start, end)) == found
+    assert search(b"a NCCL b", start, end) == [2] * found
+
+
+@pytest.mark.usefixtures("without_library")
+def test_it_works_without_the_library() -> None:
+    """Where no wheel of the library exists, the same is found."""
+    assert search_for(LITERALS)(b"an error", 0, 8) == [4]
+
+
+def test_the_fast_search_is_kept() -> None:
+    """With more literals than it takes, the library would silently be ten times slower."""
+    assert len(FAULTS) <= MOST_LITERALS
+    assert all(len(family.literals or ()) <= MOST_LITERALS for family in FAMILIES)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -12,9 +14,14 @@ from whyhang.collectors.log_events import find_events
 from whyhang.collectors.log_gate import LogGate
 from whyhang.collectors.log_patterns import KINDS, PATTERNS, match_line
 from whyhang.rules.fields import EVENT_KINDS
+from whyhang.schemas.rankset import RankSet
 
 TORCH = "[rank{0}]:[E502 10:00:01.000000001 ProcessGroupNCCL.cpp:99] [PG ID 1 PG GUID 1 Rank {0}] "
 NCCL = "gpu07:411:502 [3] net/some_file.cc:77 NCCL WARN "
+NCCL_ERRORS = (
+    "ncclSystemError", "ncclInternalError", "ncclRemoteError", "ncclUnhandledCudaError",
+    "ncclInvalidUsage", "ncclInvalidArgument",
+)  # fmt: skip
 SYSLOG = "[Mon May  4 10:00:00 2026] "
 
 # Line, then the events: kind, ranks, node, device.
@@ -314,7 +321,15 @@ def test_each_literal_stands_in_its_lines() -> None:
     assert {pattern.literal for pattern in PATTERNS} - used <= {
         "store based barrier", "quota exceeded", "oom-kill:", "Proxy Call to rank", "HCCL",
         "killed by the OOM killer", "slurmstepd: error: Detected",
+        *(f"{word}: " for word in NCCL_ERRORS),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("word", NCCL_ERRORS)
+def test_each_error_of_nccl(word: str) -> None:
+    """PyTorch explains the error by its name, behind the prefix of the rank."""
+    (event,) = find_events([f"[rank3]: {word}: Last error:"])
+    assert (event.kind, event.ranks) == ("nccl_error", RankSet([3]))
 
 
 def test_a_traceback_comes_with_what_follows_it() -> None:
@@ -331,14 +346,44 @@ def test_a_traceback_comes_with_what_follows_it() -> None:
     assert (event.kind, event.line) == ("traceback", "ValueError: no")
 
 
-@given(
-    st.lists(st.binary(max_size=50) | st.just(b"\nNCCL\n") | st.just(b"Traceback ("), max_size=30)
+ORDINARY = st.sampled_from(
+    (
+        b"step 12 loss 0.3",
+        b"backend nccl",
+        b"a NCCL INFO NET/IB : Using [0]mlx5_0:1/IB",
+        b"HCCL ok",
+        b"",
+        b"100%|##| 2/2 [00:01<00:00]\r  0%| | 0/2 [00:00<?]",
+        b"mlx5_core up",
+        b"Call to order",
+    )
 )
-def test_the_gate_takes_any_bytes(blocks: list[bytes]) -> None:
-    """Foreign bytes never raise, and no line with the literal is lost."""
+FAULTY = st.sampled_from([line.encode() for line, _ in CASES.values()])
+
+
+@given(st.lists(ORDINARY | FAULTY | st.binary(max_size=30), max_size=60), st.integers(1, 3000))
+def test_the_gate_loses_no_fault(lines: list[bytes], size: int) -> None:
+    """In blocks of any size the gate gives what all patterns on all lines give, and no chatter."""
+    data = b"\n".join(lines)
     gate = LogGate()
-    found = [line for block in blocks for line in gate.feed(block)] + list(gate.finish())
-    assert sum(line == b"NCCL" for line in found) == b"".join(blocks).split(b"\n").count(b"NCCL")
+    found = [
+        line for at in range(0, len(data), size) for line in gate.feed(data[at : at + size])
+    ] + list(gate.finish())
+    every = re.split(rb"[\r\n]", data)
+    told = [line for line in every if list(match_line(line.decode("utf-8", "replace"), None))]
+    assert [line for line in found if line in told] == told
+    assert find_events(_text(found)) == find_events(_text(every))
+
+
+def _text(lines: Iterable[bytes]) -> list[str]:
+    return [line.decode("utf-8", "replace") for line in lines]
+
+
+@given(st.lists(st.binary(max_size=50) | st.just(b"Traceback (most recent call last)")))
+def test_the_gate_takes_any_bytes(blocks: list[bytes]) -> None:
+    """Foreign bytes never raise."""
+    gate = LogGate()
+    find_events(_text([*(line for block in blocks for line in gate.feed(block)), *gate.finish()]))
 
 
 @given(st.text(max_size=300))
