@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 DEFAULT_ADDRESS = "localhost:28028"
@@ -286,7 +286,9 @@ def _ask(session: _Session, form: Form, limits: RasLimits) -> RasAnswer | RasFai
             kind="died",
             reason=f"{session.address}: the answering process closed the connection without a word",
         )
-    reply = RasAnswer(data=data, form=form, address=session.address, cut=cut)
     if not data:
         return RasFailure(kind="timeout", reason=f"{session.address}: {cut}")
-    return replace(reply, form="json" if data.lstrip()[:1] == b"{" else "text")
+    form = "json" if data.lstrip()[:1] == b"{" else "text"
+    if cut is not None and form == "text":
+        data = data.rstrip(b"\n")  # cut behind a whole line, the bytes alone would look complete
+    return RasAnswer(data=data, form=form, address=session.address, cut=cut)
