@@ -18,9 +18,10 @@ _ALWAYS = (
     b"DistBackendError",
     b"DistStoreError",
 )
-# A line that says anything has one of these or stands behind one of the openers.
+# A line that says anything has one of these or stands behind one of the openers. `NCC` is left out:
+# the search goes by first letters, and would stop at each line of NCCL's set-up.
 LITERALS: tuple[bytes, ...] = (
-    *dict.fromkeys(pattern.literal.encode() for pattern in PATTERNS),
+    *dict.fromkeys(pattern.literal.removeprefix("NCC").encode() for pattern in PATTERNS),
     *_ALWAYS,
     _TRACEBACK,
     _REPORT,
