@@ -43,8 +43,16 @@ class LabError(Exception):
 class Job:
     """The processes of one scenario, in a directory of its own."""
 
-    def __init__(self, scenario: Scenario, directory: Path, curtain: threading.Event) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        directory: Path,
+        curtain: threading.Event,
+        *,
+        program: str = TRAIN,
+    ) -> None:
         self.scenario = scenario
+        self.program = program
         self.directory = directory
         self.log = directory / "log.txt"
         self._curtain = curtain
@@ -174,11 +182,11 @@ class Job:
         if self.scenario.launcher == "bare":
             variables = [f"WORLD_SIZE={size}", "MASTER_ADDR=127.0.0.1"]
             variables += [f"MASTER_PORT={_free_port()}"]
-            ranks = ["sh", "-c", _BARE, "sh", sys.executable, "-m", TRAIN]
+            ranks = ["sh", "-c", _BARE, "sh", sys.executable, "-m", self.program]
             return ["env", *variables, *ranks]
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
         torchrun += ["--local-addr", "127.0.0.1", "--nproc-per-node", size]
-        return [*torchrun, "-m", TRAIN]
+        return [*torchrun, "-m", self.program]
 
     def _open_output(self, ours: contextlib.ExitStack) -> int | IO[bytes]:
         if self.scenario.output == "null":

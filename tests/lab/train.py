@@ -334,7 +334,7 @@ def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60:02d}:{int(seconds) % 60:02d}"
 
 
-def main() -> None:
+def main(loop: Callable[[Trainer], None] = Trainer.train) -> None:
     """Train, and leave as a healthy job does."""
     options = parse_options()
     torch.set_num_threads(1)
@@ -345,7 +345,7 @@ def main() -> None:
     partial.rename(pid_file)
     if options.compile_workers:
         start_compile_workers()
-    Trainer(options).train()
+    loop(Trainer(options))
     distributed.barrier()
     distributed.destroy_process_group()
 
