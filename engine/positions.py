@@ -19,6 +19,7 @@ from whyhang.schemas.process import Process
 from whyhang.schemas.stack import Stack, Thread
 
 TRANSPARENT = "transparent"
+IDLE = "idle"
 MAIN_THREADS = "main_threads"
 MAIN_THREAD = "MainThread"
 
@@ -31,6 +32,16 @@ _HANDS_OVER = frozenset(
         "torch.autograd.graph._engine_run_backward",
     }
 )
+# Waits of a main thread for another of its threads, or for what that one returns.
+_LOOKS_ON = frozenset(
+    {
+        "threading._wait_for_tstate_lock",
+        "threading.join",
+        "concurrent.futures._base.result",
+    }
+)
+# The outermost frame of a script, which no thread but the main one has.
+_SCRIPT = "<module>"
 # What Python calls a thread that it did not start, once that thread asks for its own name.
 _FOREIGN_THREAD = "Dummy-*"
 
@@ -172,8 +183,8 @@ class Positions:
     def thread(self, process: Process) -> Thread | Missing:
         """The thread that matters.
 
-        One that the rules name, else the main thread (or the autograd thread that it waits for),
-        else the only one.
+        One that the rules name, else the main thread (or the one that it waits for), else the only
+        one.
         """
         if isinstance(process.threads, Missing):
             return process.threads
@@ -181,9 +192,13 @@ class Positions:
             for thread in process.threads:
                 if thread.name and thread.stack.python and fnmatchcase(thread.name, pattern):
                     return thread
-        for thread in process.threads:
-            if thread.name == MAIN_THREAD:
-                return self._autograd_thread(thread, process.threads) or thread
+        main = _main_thread(process.threads)
+        if main is not None:
+            return (
+                self._autograd_thread(main, process.threads)
+                or self._training_thread(main, process.threads)
+                or main
+            )
         with_python = [thread for thread in process.threads if thread.stack.python]
         if len(with_python) == 1:
             return with_python[0]
@@ -199,8 +214,33 @@ class Positions:
             return None
         return next((t for t in threads if _is_foreign(t) and self._is_placed(t)), None)
 
+    def _training_thread(self, main: Thread, threads: Sequence[Thread]) -> Thread | None:
+        """The only other thread that runs user code, where the main thread just waits for it."""
+        if not self._looks_on(main.stack):
+            return None
+        others = [t for t in threads if t is not main and any(map(is_user_code, t.stack.python))]
+        return others[0] if len(others) == 1 and self._is_placed(others[0]) else None
+
+    def _looks_on(self, stack: Stack) -> bool:
+        for frame in stack.python:
+            if frame.id in _LOOKS_ON:
+                return True
+            claims = self.claims(frame)
+            if TRANSPARENT not in claims:
+                return IDLE in claims
+        return False
+
     def _is_placed(self, thread: Thread) -> bool:
         return not isinstance(self.top(thread.stack), Missing)
+
+
+def _main_thread(threads: Sequence[Thread]) -> Thread | None:
+    """The main thread; in a dump without names the only one that runs a script."""
+    for thread in threads:
+        if thread.name == MAIN_THREAD:
+            return thread
+    scripts = [t for t in threads if t.stack.python and t.stack.python[-1].function == _SCRIPT]
+    return scripts[0] if len(scripts) == 1 and not any(t.name for t in threads) else None
 
 
 def _is_foreign(thread: Thread) -> bool:

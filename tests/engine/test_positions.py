@@ -17,6 +17,7 @@ LISTS = {
     "communication": FrameList(
         name="communication", patterns=("torch.distributed.distributed_c10d.barrier",)
     ),
+    "idle": FrameList(name="idle", patterns=("ray._private.worker.main_loop",)),
     "main_threads": FrameList(name="main_threads", patterns=("Training*",), frames=False),
 }
 WAIT = Frame("Condition.wait", "/usr/lib/python3.11/threading.py", "threading.py", 327)
@@ -24,6 +25,10 @@ BARRIER = Frame("barrier", f"{SITE}torch/distributed/distributed_c10d.py", None,
 HELPER = Frame("_exception_logger.<locals>.wrapper", f"{SITE}torch/distributed/c10d_logger.py")
 ENGINE = Frame("_engine_run_backward", f"{SITE}torch/autograd/graph.py", None, 825)
 USER = Frame("Data.read", "/srv/code/data.py", "data.py", 58)
+JOIN = Frame("Thread.join", "/usr/lib/python3.11/threading.py", "threading.py", 1119)
+REST = Frame("Worker.main_loop", f"{SITE}ray/_private/worker.py", None, 880)
+TQDM = Frame("TMonitor.run", f"{SITE}tqdm/_monitor.py", None, 60)
+SCRIPT = Frame("<module>", "/srv/code/train.py", "train.py", 90)
 NATIVE = Frame("pthread_cond_wait", "libc.so.6", "libc.so.6", 0, "libc.so.6")
 
 
@@ -85,6 +90,43 @@ def test_an_idle_thread_is_not_the_backward_pass() -> None:
     others = (thread(None, WAIT), thread("Thread-1", BARRIER), thread(None, NATIVE))
     positions = Positions(LISTS)
     assert positions.thread(Process(pid=1, node="n", threads=(*others, main))) == main
+
+
+@pytest.mark.parametrize("look_on", [(WAIT, JOIN, USER), (JOIN, USER), (REST, SCRIPT)])
+def test_a_main_thread_that_looks_on(look_on: tuple[Frame, ...]) -> None:
+    """Where it joins or rests, the only other thread with user code is the one that trains."""
+    main, helper = thread("MainThread", *look_on), thread("Thread-1", WAIT, TQDM)
+    trains = thread("Thread-2", BARRIER, USER)
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(main, helper, trains))) == trains
+    assert positions.thread(Process(pid=1, node="n", threads=(main, helper))) == main
+
+
+@pytest.mark.parametrize("frames", [(BARRIER, USER), (WAIT, USER), (USER, JOIN), (HELPER,), ()])
+def test_a_main_thread_with_work_of_its_own(frames: tuple[Frame, ...]) -> None:
+    """Whatever its other threads do, a main thread that does not wait for them matters."""
+    main, other = thread("MainThread", *frames), thread("Thread-1", BARRIER, USER)
+    process = Process(pid=1, node="n", threads=(main, other))
+    assert Positions(LISTS).thread(process) == main
+
+
+def test_nobody_guesses_for_which_thread_the_main_one_waits() -> None:
+    """Of two threads with user code neither is taken."""
+    main = thread("MainThread", WAIT, JOIN, USER)
+    others = (thread("Thread-1", BARRIER, USER), thread("Thread-2", USER))
+    process = Process(pid=1, node="n", threads=(main, *others))
+    assert Positions(LISTS).thread(process) == main
+
+
+def test_a_dump_without_names_shows_a_main_thread_by_its_script() -> None:
+    """Only the main thread runs a script; a name anywhere says that the dump has names."""
+    helper, main = thread(None, WAIT, TQDM), thread(None, BARRIER, USER, SCRIPT)
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(helper, main))) == main
+    named = (thread("Thread-1", WAIT, TQDM), thread(None, WAIT, TQDM), main)
+    assert isinstance(positions.thread(Process(pid=1, node="n", threads=named)), Missing)
+    twice = Process(pid=1, node="n", threads=(main, thread(None, USER, SCRIPT)))
+    assert isinstance(positions.thread(twice), Missing)
 
 
 def test_several_nameless_threads_are_unknown() -> None:
