@@ -120,6 +120,11 @@ PATTERNS: tuple[LinePattern, ...] = (
     ),
     _p("store_timeout", "wait timeout after", r"\bwait timeout after \d+ms, keys: \S"),
     _p(
+        "store_absent",
+        "clients joined",
+        r"Timed out after \d+ seconds waiting for clients\. \d+/\d+ clients joined",
+    ),
+    _p(
         "store_timeout",
         "store based barrier",
         r"Timed out initializing process group in store based barrier on rank",

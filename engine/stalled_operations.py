@@ -11,13 +11,16 @@ from whyhang.schemas.rankset import MAX_RANK, NOBODY, RankSet
 
 SUBMITTED, NOT_SUBMITTED = "op_submitted", "op_not_submitted"
 WAITING, ABSENT = "store_waiting", "store_absent"
+STATUS_KINDS = ("watchdog_status", "dump_signal")
+# What a rank wrote of the group of all ranks when a collective had timed out.
+_ENQUEUED = re.compile(r"\[PG ID 0 .{0,200}[Ll]ast enqueued (?:NCCL )?work: (-?\d{1,18})")
 # How many had come to PyTorch's store-based barrier when a rank wrote its line.
 _CAME = re.compile(r"world_size=(\d{1,8}), worker_count=(\d{1,8})")
 
 
 def name_absent(incident: Incident) -> Incident:
     """The incident with an event more for those whom a list of the others leaves out."""
-    found = [_not_submitted(incident), _not_at_the_store(incident)]
+    found = [_not_submitted(incident), _not_enqueued(incident), _not_at_the_store(incident)]
     more = tuple(event for event in found if event is not None)
     return replace(incident, events=(*incident.events, *more)) if more else incident
 
@@ -30,6 +33,27 @@ def _not_submitted(incident: Incident) -> LogEvent | None:
         return None
     absent = RankSet(range(size)) - lines[-1].ranks
     return replace(lines[-1], kind=NOT_SUBMITTED, ranks=absent) if absent else None
+
+
+def _not_enqueued(incident: Incident) -> LogEvent | None:
+    """After a timeout ranks write how many collectives they had enqueued; a few enqueued fewer.
+
+    The first number of a rank counts: later ones are of what the timeout tore down.
+    """
+    counts: dict[int, int] = {}
+    last = None
+    for event in incident.events:
+        found = _ENQUEUED.search(event.line) if event.kind in STATUS_KINDS else None
+        if found is None or len(event.ranks) != 1:
+            continue
+        counts.setdefault(next(iter(event.ranks)), int(found[1]))
+        last = event
+    if last is None:
+        return None
+    behind = RankSet(rank for rank, count in counts.items() if count < max(counts.values()))
+    if not behind or len(behind) * 2 >= len(counts):
+        return None
+    return replace(last, kind=NOT_SUBMITTED, ranks=behind)
 
 
 def _not_at_the_store(incident: Incident) -> LogEvent | None:

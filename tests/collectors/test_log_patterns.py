@@ -90,6 +90,11 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str | None, str | None]]]] = {
         "[Rank 0]: Ranks 1, 2, 5 failed to pass monitoredBarrier in 60000 ms",
         [("barrier_missed", "1-2/5", None, None)],
     ),
+    "clients": (
+        "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. "
+        "7/8 clients joined.",
+        [("store_absent", "", None, None)],
+    ),
     "store barrier": (
         "I0510 07:28:04.4 139 distributed_c10d.py:337] Waiting in store based barrier to "
         "initialize process group for rank: 2, key: store_based_barrier_key:2 (world_size=8, "

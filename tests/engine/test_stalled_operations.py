@@ -58,3 +58,33 @@ def test_who_is_missing_at_the_store() -> None:
     assert at_the_store("0", "1", came=4) is None
     assert at_the_store("0", came=5) is None
     assert at_the_store() is None
+
+
+def after_timeout(*enqueued: tuple[str, int], group: str = "0") -> RankSet | None:
+    """Who is behind by what these ranks wrote of their queues; None where nobody is."""
+    text = "[PG ID {} PG GUID {}(default_pg) Rank {}] {}ast enqueued {}work: {}, last completed"
+    events = tuple(
+        LogEvent(
+            kind="dump_signal" if number % 2 else "watchdog_status",
+            line=text.format(group, group, ranks, "lL"[number % 2], "NCCL " * (number % 2), count),
+            ranks=RankSet.parse(ranks),
+        )
+        for number, (ranks, count) in enumerate(enqueued)
+    )
+    found = name_absent(replace(incident(), events=events)).events
+    return next((event.ranks for event in found if event.kind == "op_not_submitted"), None)
+
+
+def test_who_enqueued_fewer_operations() -> None:
+    """A few with a smaller number; what a rank writes again no longer counts."""
+    assert after_timeout(("0", 101), ("1", 101), ("2", 100)) == RankSet((2,))
+    assert after_timeout(("2", 100), ("0", 101), ("1", 101), ("2", 103)) == RankSet((2,))
+    assert after_timeout(("0", 101), ("1", 101)) is None
+
+
+def test_numbers_that_accuse_nobody() -> None:
+    """Those of half of the ranks, of other groups, and of lines that name no single rank."""
+    assert after_timeout(("0", 101), ("1", 100)) is None
+    assert after_timeout(("0", 101), ("1", 100), ("2", 100)) is None
+    assert after_timeout(("0", 101), ("1", 101), ("2", 100), group="3") is None
+    assert after_timeout(("0", 101), ("1", 101), ("2-3", 100)) is None
