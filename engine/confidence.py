@@ -16,11 +16,14 @@ def lower(
 ) -> tuple[Confidence, tuple[str, ...]]:
     """The confidence that the evidence allows, and why it is below the rule's own.
 
-    Only verdicts of a hang rest on samples; each gap caps the confidence at medium.
+    Only verdicts of a hang rest on samples; each gap caps the confidence at medium, and at low
+    where most ranks were not read.
     """
     if verdict not in HANGS:
         return own, ()
     reasons = tuple(_gaps(facts))
+    if _unread_share(facts) > 0.5:
+        return "low", reasons
     if not reasons or CONFIDENCES.index(own) >= CONFIDENCES.index("medium"):
         return own, reasons
     return "medium", reasons

@@ -28,8 +28,8 @@ def test_the_built_in_rules_reach_the_floors(capsys: pytest.CaptureFixture[str])
 
 def test_a_floor_that_does_not_hold_fails(capsys: pytest.CaptureFixture[str]) -> None:
     """The exit status is 1 and stderr says which floor; 2 where there is nothing to judge."""
-    assert main(["--min-verdict", "1", str(CASES / "together.yaml")]) == 1
-    assert "% is below 100.0%" in capsys.readouterr().err
+    assert main(["--min-verdict", "1.01", str(CASES / "together.yaml")]) == 1
+    assert "100.0% is below 101.0%" in capsys.readouterr().err
     assert main([str(REPOSITORY / "docs")]) == 2
 
 
