@@ -44,7 +44,7 @@ def read_situations(incident: Path) -> tuple[str, ...]:
 def _places(workdir: Path) -> dict[str, str]:
     """What tells of this machine, longest first, and what stands for it."""
     places = {str(workdir): "/job", str(ROOT): "/repo", sys.prefix: "/venv"}
-    places[platform.node()] = "node0"
+    places |= {platform.node(): "node0", f"{Path.home()}/": "/home/user/"}
     return dict(sorted(places.items(), key=lambda item: -len(item[0])))
 
 
