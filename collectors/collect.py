@@ -18,8 +18,9 @@ from whyhang.collectors.process_table import sort_key
 from whyhang.collectors.pyspy import DumpResult, dump
 from whyhang.schemas.config import CollectConfig
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Dump, Process, ProcessKind
+from whyhang.schemas.process import Dump, Process
 from whyhang.schemas.unread import Unread, UnreadKind
+from whyhang.schemas.words import ProcessKind
 
 NONBLOCKING_AT_ONCE = 4
 NATIVE_AT_ONCE = 2  # each takes up to 335 MiB and a CPU for a second

@@ -17,7 +17,8 @@ from whyhang.collectors.titles import ENGINE, PLACED, RAY_TRAINER, title_of
 from whyhang.schemas.environment import INTERNAL
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
+from whyhang.schemas.words import ProcessKind
 
 WORKER_NAME = "pt_data_worker"
 _SHELL = re.compile(r"(?:ba|da|z|k|mk|a|fi|c|tc)?sh|busybox")

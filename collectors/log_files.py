@@ -12,7 +12,8 @@ from statistics import median
 from whyhang.collectors.log_stamps import bar_elapsed, intervals, parse_stamp, zone_skew
 from whyhang.collectors.normalise import Piece, normalise
 from whyhang.collectors.presets import PresetReader
-from whyhang.schemas.progress import LogLine, Phase, Progress, ProgressState
+from whyhang.schemas.progress import LogLine, Progress
+from whyhang.schemas.words import Phase, ProgressState
 
 _READ_BYTES = 1 << 20
 _MEDIANS_ALLOWED = 10.0

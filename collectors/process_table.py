@@ -26,7 +26,8 @@ from whyhang.collectors.titles import ENGINE, PLACED, local_rank_in, ranks_by_ti
 from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
 from whyhang.collectors.visible_devices import NO_DEVICE, Device, device_of, visible_devices
 from whyhang.schemas.environment import MARKER
-from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
+from whyhang.schemas.process import Process
+from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
 _KERNEL_THREADS = 2  # pid of kthreadd, parent of all of them; in a container, of anybody
 

@@ -8,8 +8,9 @@ from whyhang.engine.threshold import confirm_seconds
 from whyhang.engine.watch import Transition, Watch
 from whyhang.schemas.config import DetectConfig
 from whyhang.schemas.incident import Incident
-from whyhang.schemas.progress import EventKind, LogLine, Phase, ProgressEvent
+from whyhang.schemas.progress import EventKind, LogLine, ProgressEvent
 from whyhang.schemas.replay import Alarm
+from whyhang.schemas.words import Phase
 
 # A long silence is walked in so many steps; crossings are exact all the same.
 STEPS = 400

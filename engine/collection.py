@@ -22,12 +22,13 @@ from whyhang.engine.store import IncidentWriter
 from whyhang.engine.told_ranks import with_told_ranks
 from whyhang.schemas.config import CheckpointConfig, CollectConfig, JobConfig
 from whyhang.schemas.flight_recorder import FlightDump
-from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source, Trigger
+from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import NodeFacts
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.words import NodeStatus, Trigger
 
 SAMPLE_DEADLINE_SECONDS = 120.0
 # Only of the trainers, to learn whether one of them is creating a communicator.

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Snapshot
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import PROCESS_KINDS, Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import MAX_RANK, NOBODY, RankSet
 from whyhang.schemas.stack import Stack
 from whyhang.schemas.stacktree import MergedStack, StackTree
+from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
 _Key = tuple[ProcessKind, str | None, tuple[Frame, ...]]
 # A thread whose stack came empty still stands somewhere: labels read this as ``unknown``.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from whyhang.engine.threshold import phase_limit, phase_threshold
 from whyhang.schemas.config import DetectConfig
-from whyhang.schemas.progress import Phase
+from whyhang.schemas.words import Phase
 
 _KEPT = 8
 

@@ -6,8 +6,9 @@ import re
 
 from whyhang.schemas.errors import UsageError
 from whyhang.schemas.incident import Incident, Snapshot
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.words import ProcessKind
 
 _NAMED = re.compile(r"(?P<rank>\d+)(?:@(?P<sample>\d+))?")
 

@@ -14,13 +14,14 @@ from whyhang.engine.rule_machines import PIDS_OF_A_RANK, node_facts
 from whyhang.rules.test_cases import LogFacts, NodeFacts, ProcessFacts, Stage, WorldFacts
 from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.config import DetectConfig, TopologyConfig
-from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot, Source
+from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, IoCounters, OsThread, Process
-from whyhang.schemas.progress import LogEvent, Progress, ProgressState
+from whyhang.schemas.progress import LogEvent, Progress
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stack import Stack, Thread
 from whyhang.schemas.topology import RANK_ORDERS
+from whyhang.schemas.words import NodeStatus, ProgressState
 
 PRINT_ID = "1780890495107774003"
 START = datetime(2026, 6, 8, 3, 48, 15, tzinfo=timezone.utc)

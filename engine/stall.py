@@ -24,9 +24,10 @@ from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import Config
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.errors import WhyhangError
-from whyhang.schemas.incident import Source, Trigger
+from whyhang.schemas.incident import Source
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import Progress
+from whyhang.schemas.words import Trigger
 
 # Rules ask for two samples this far apart, and a little more.
 BETWEEN_SAMPLES_SECONDS = 10.5

@@ -8,9 +8,9 @@ from whyhang.engine.facts import Facts, position
 from whyhang.engine.positions import is_user_code
 from whyhang.engine.suspect_groups import exact_groups, shared_group
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import PROCESS_KINDS, ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.verdict import SuspectPosition, Suspects
+from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
 IDLE = "idle"
 # The trainer of a rank only waits for these: where one of them blocks, it is the cause.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from whyhang.schemas.config import DetectConfig
-from whyhang.schemas.progress import Phase
+from whyhang.schemas.words import Phase
 
 MIN_GAPS = 5
 WINDOW = 64

@@ -25,7 +25,8 @@ from whyhang.engine.threshold import (
     train_threshold,
 )
 from whyhang.schemas.config import DetectConfig
-from whyhang.schemas.progress import LogLine, Phase, Progress, ProgressEvent, ProgressState
+from whyhang.schemas.progress import LogLine, Progress, ProgressEvent
+from whyhang.schemas.words import Phase, ProgressState
 
 WatchState = Literal["warming", "advancing", "slow", "suspect", "confirmed", "healed", "finishing"]
 

@@ -35,9 +35,9 @@ from whyhang.renderers.labels import (
 )
 from whyhang.renderers.prefix import Node, Path, paths, select
 from whyhang.renderers.words import moment
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stacktree import StackTree
+from whyhang.schemas.words import ProcessKind
 
 WIDTH = 1200
 MARGIN = 10

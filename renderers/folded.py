@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from whyhang.renderers.clean import count_of, one_line
 from whyhang.renderers.labels import RANKSETS_FILE, RankLabels, fitting_runs
 from whyhang.renderers.prefix import paths, select
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stacktree import StackTree
+from whyhang.schemas.words import ProcessKind
 
 
 def render_folded(

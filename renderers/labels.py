@@ -9,9 +9,9 @@ from functools import lru_cache
 from whyhang.renderers.clean import one_line, shorten
 from whyhang.renderers.prefix import Node, paths
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stacktree import StackTree
+from whyhang.schemas.words import ProcessKind
 
 UNKNOWN = "unknown"
 FILE_BUDGET_BYTES = 5_000_000

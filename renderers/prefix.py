@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import PROCESS_KINDS, ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stacktree import MergedStack, StackTree
+from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
 
 @dataclass(slots=True, eq=False)

@@ -18,8 +18,8 @@ from whyhang.schemas.config import (
     StoreConfig,
     TopologyConfig,
 )
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.topology import DIMENSIONS
+from whyhang.schemas.words import ProcessKind
 
 T = TypeVar("T")
 Convert = Callable[[Item], Any]

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from whyhang.rules.ast import Kind
-from whyhang.schemas.incident import Trigger
-from whyhang.schemas.process import PROCESS_KINDS
-from whyhang.schemas.progress import PHASES
+from whyhang.schemas.words import PHASES, PROCESS_KINDS, Trigger
 
 Scope = Literal["job", "rank", "process", "child", "thread", "node"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -13,11 +13,9 @@ from typing import Literal
 
 from whyhang.schemas.config import TopologyConfig
 from whyhang.schemas.evidence import Span
-from whyhang.schemas.incident import NodeStatus, Trigger
-from whyhang.schemas.process import ProcessKind
-from whyhang.schemas.progress import Phase, ProgressState
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.verdict import Category, Confidence, VerdictKind
+from whyhang.schemas.words import NodeStatus, Phase, ProcessKind, ProgressState, Trigger
 
 Status = Literal["running", "stopped", "zombie", "exited", "missing"]
 Result = Literal["fired", "not", "inconclusive", "suppressed"]

@@ -21,9 +21,8 @@ from whyhang.rules.test_cases import (
     WorldFacts,
 )
 from whyhang.rules.test_facts import FactReader
-from whyhang.schemas.incident import NodeStatus, Trigger
-from whyhang.schemas.progress import PHASES, ProgressState
 from whyhang.schemas.rankset import NOBODY
+from whyhang.schemas.words import PHASES, NodeStatus, ProgressState, Trigger
 
 SAMPLES = 2
 INTERVAL = 15.0

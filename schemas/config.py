@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.topology import RankOrder
+from whyhang.schemas.words import ProcessKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.flight_recorder import FlightDump
@@ -14,10 +13,9 @@ from whyhang.schemas.process import Process
 from whyhang.schemas.progress import LogEvent, Progress, ProgressEvent
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.ras import RasReport
+from whyhang.schemas.words import NodeStatus, Trigger
 
 FORMAT = "whyhang.incident/1"
-Trigger = Literal["stall", "manual", "exit", "import"]
-NodeStatus = Literal["ok", "partial", "missing", "not_collected"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

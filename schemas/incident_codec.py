@@ -16,9 +16,10 @@ from whyhang.schemas.checkpoint import Checkpoint
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.incident import FORMAT, Incident, Node, Source
 from whyhang.schemas.lenient import decode_leniently
-from whyhang.schemas.progress import PHASES, Progress
+from whyhang.schemas.progress import Progress
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.wire import choice, rank_or_none, reader
+from whyhang.schemas.words import PHASES
 
 _RANK = re.compile(r"[0-9]{1,7}")
 

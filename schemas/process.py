@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.stack import Thread
 from whyhang.schemas.unread import UnreadKind
+from whyhang.schemas.words import ProcessKind
 
-ProcessKind = Literal[
-    "trainer", "dataloader", "compile_worker", "checkpoint", "launcher", "helper", "other"
-]
-PROCESS_KINDS: tuple[ProcessKind, ...] = get_args(ProcessKind)
 DumpMode = Literal["native", "python", "nonblocking"]
 
 

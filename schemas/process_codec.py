@@ -9,17 +9,10 @@ from msgspec import Struct
 
 from whyhang.schemas.lenient import decode_leniently
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import (
-    PROCESS_KINDS,
-    BlockedOn,
-    Dump,
-    IoCounters,
-    OsThread,
-    Process,
-    ProcessKind,
-)
+from whyhang.schemas.process import BlockedOn, Dump, IoCounters, OsThread, Process
 from whyhang.schemas.stack_codec import StackReader, ThreadWire, thread_wire
 from whyhang.schemas.wire import choice, rank_or_none, reader
+from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
 
 class _Gpu(Struct):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.words import Phase, ProgressState
 
-Phase = Literal["train", "init", "load", "eval", "checkpoint", "compile", "end"]
-PHASES: tuple[Phase, ...] = get_args(Phase)
-ProgressState = Literal["stalled", "advancing", "slow", "unknown"]
 EventKind = Literal[
     "progress", "eval", "checkpoint_save_start", "checkpoint_save_end", "init", "compile", "end"
 ]

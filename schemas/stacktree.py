@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.words import ProcessKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from whyhang.schemas.evidence import Evidence
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.unread import UnreadKind
+from whyhang.schemas.words import ProcessKind
 
 FORMAT = "whyhang.verdict/1"
 VerdictKind = Literal["local_hang", "global_hang", "slow", "no_hang", "inconclusive"]

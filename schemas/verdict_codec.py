@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.evidence import Evidence, Span
-from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.truth import Truth
 from whyhang.schemas.unread import UNREAD_KINDS
@@ -24,6 +23,7 @@ from whyhang.schemas.verdict import (
     Undecided,
     Verdict,
 )
+from whyhang.schemas.words import PROCESS_KINDS
 
 _Choice = TypeVar("_Choice", bound=str)
 

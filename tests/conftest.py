@@ -13,10 +13,11 @@ from whyhang.engine.store import IncidentWriter
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node, Snapshot
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Dump, IoCounters, OsThread, Process, ProcessKind
+from whyhang.schemas.process import Dump, IoCounters, OsThread, Process
 from whyhang.schemas.progress import LogEvent, Progress
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import ProcessKind
 
 # How long an example takes tells of the machine, not of the code: a busy one fails no test.
 settings.register_profile("whyhang", deadline=None, suppress_health_check=[HealthCheck.too_slow])

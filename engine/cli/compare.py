@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from whyhang.schemas.process import PROCESS_KINDS
+from whyhang.schemas.words import PROCESS_KINDS
 
 PAGE_COLUMNS = 160
 

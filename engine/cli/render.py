@@ -7,8 +7,8 @@ from pathlib import Path
 
 from whyhang.engine.cli.rules_option import add_rules_option, read_rules
 from whyhang.schemas.errors import UsageError
-from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.words import PROCESS_KINDS
 
 FORMS = ("folded", "svg", "report", "markdown", "json")
 

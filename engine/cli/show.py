@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from whyhang.schemas.process import PROCESS_KINDS
+from whyhang.schemas.words import PROCESS_KINDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

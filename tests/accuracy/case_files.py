@@ -15,12 +15,13 @@ from typing import Any, get_args
 
 from whyhang.collectors.log_events import find_events
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot
+from whyhang.schemas.incident import Incident, Node, Snapshot
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import PROCESS_KINDS, Dump, IoCounters, Process, ProcessKind
-from whyhang.schemas.progress import Phase, Progress, ProgressState
+from whyhang.schemas.process import Dump, IoCounters, Process
+from whyhang.schemas.progress import Progress
 from whyhang.schemas.rankset import NOBODY, RankSet
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import PROCESS_KINDS, NodeStatus, Phase, ProcessKind, ProgressState
 
 SECONDS_BETWEEN_SAMPLES = 75.0
 GROWTH = 300_000_000

@@ -20,8 +20,9 @@ from whyhang.collectors.kinds import (
 )
 from whyhang.collectors.ranks import parse_job_environment
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import ProcessKind
 
 TRAIN = ("python3", "-u", "train.py")
 TORCHRUN = ("/usr/bin/python3", "/usr/bin/torchrun", "--nproc-per-node=2", "train.py")

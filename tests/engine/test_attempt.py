@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from whyhang.engine.attempt import Attempt
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
+from whyhang.schemas.words import ProcessKind
 
 pytestmark = pytest.mark.integration
 

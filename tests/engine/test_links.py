@@ -15,13 +15,14 @@ from whyhang.engine.judge import judge
 from whyhang.engine.links import NOT_TOLD, UNKNOWN_PEER, Link, Links
 from whyhang.rules.load import load_ruleset
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.incident import Incident, Node, NodeStatus, Snapshot
+from whyhang.schemas.incident import Incident, Node, Snapshot
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.node_facts import NodeFacts, TcpFacts
 from whyhang.schemas.process import Process
 from whyhang.schemas.progress import Progress
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import NodeStatus
 
 __all__ = ["link", "run_in"]
 

@@ -8,9 +8,10 @@ from whyhang.engine.merge import build_tree
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node, Snapshot
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import ProcessKind
 
 MAIN = Frame("main", "/w/train.py", "train.py", 1)
 MAIN_THREAD = Thread(name="MainThread", stack=Stack((MAIN,)))

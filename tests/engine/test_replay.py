@@ -17,7 +17,8 @@ from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import DetectConfig
 from whyhang.schemas.errors import UsageError
 from whyhang.schemas.incident import Incident
-from whyhang.schemas.progress import Phase, ProgressEvent
+from whyhang.schemas.progress import ProgressEvent
+from whyhang.schemas.words import Phase
 
 Build = Callable[[Mapping[str, Any]], Incident]
 Write = Callable[[Mapping[str, Any]], Path]

@@ -11,10 +11,11 @@ from whyhang.renderers.terminal import render_terminal
 from whyhang.rules.load import load_ruleset
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node, Snapshot
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.ras import Communicator, JsonReply, RasMember
 from whyhang.schemas.stack import Stack, Thread
+from whyhang.schemas.words import ProcessKind
 
 
 def process(pid: int, kind: ProcessKind = "trainer", ppid: int = 1, **facts: int) -> Process:

@@ -10,8 +10,9 @@ from whyhang.schemas.config import TopologyConfig
 from whyhang.schemas.flight_recorder import FlightDump, FlightGroup
 from whyhang.schemas.incident import Incident, Snapshot
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.topology import Topology
+from whyhang.schemas.words import ProcessKind
 
 NOTHING = TopologyConfig()
 MEGATRON = "pretrain_gpt.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4"

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.engine.played_job import AUTO, Job
 from whyhang.engine.threshold import confirm_seconds, phase_limit
 from whyhang.schemas.config import DetectConfig
-from whyhang.schemas.progress import EventKind, Phase
+from whyhang.schemas.progress import EventKind
+from whyhang.schemas.words import Phase
 
 MARKERS: dict[Phase, EventKind] = {
     "eval": "eval",

@@ -11,7 +11,8 @@ from typing import Any
 from whyhang.engine.positions import Positions
 from whyhang.rules.load import load_ruleset
 from whyhang.schemas.missing import Missing
-from whyhang.schemas.process import DumpMode, Process, ProcessKind
+from whyhang.schemas.process import DumpMode, Process
+from whyhang.schemas.words import ProcessKind
 
 # How kernels of the last years name one wait.
 FUTEX = "futex"

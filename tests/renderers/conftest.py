@@ -24,7 +24,7 @@ from whyhang.schemas.node_facts import (
     ShmFacts,
     TcpFacts,
 )
-from whyhang.schemas.process import Process, ProcessKind
+from whyhang.schemas.process import Process
 from whyhang.schemas.progress import Progress
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stack import Stack, Thread
@@ -37,6 +37,7 @@ from whyhang.schemas.verdict import (
     Undecided,
     Verdict,
 )
+from whyhang.schemas.words import ProcessKind
 
 PACKAGES = "/opt/conda/lib/python3.11/site-packages/"
 MODULE = Frame("<module>", "/workspace/train.py", "train.py", 345)

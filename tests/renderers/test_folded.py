@@ -11,9 +11,9 @@ from tests.renderers.label import split_label
 from whyhang.renderers.folded import render_folded
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stacktree import MergedStack, StackTree
+from whyhang.schemas.words import PROCESS_KINDS
 
 FRAMES = st.builds(
     Frame, st.sampled_from(["a", "b", "c;d", ""]), st.sampled_from(["x.py", "@.py"]), st.none(),

@@ -20,9 +20,9 @@ from whyhang.renderers.labels import (
 from whyhang.renderers.prefix import Node, paths
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.frame import Frame
-from whyhang.schemas.process import ProcessKind
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.stacktree import MergedStack, StackTree
+from whyhang.schemas.words import ProcessKind
 
 TEXT = st.text(max_size=60)
 RANKS = st.frozensets(st.integers(0, 90), max_size=30).map(RankSet)

@@ -11,9 +11,8 @@ from jsonschema import Draft7Validator
 from whyhang.rules.document import read_document
 from whyhang.rules.validate import schema, validate
 from whyhang.schemas import config
-from whyhang.schemas.process import PROCESS_KINDS
-from whyhang.schemas.progress import PHASES
 from whyhang.schemas.verdict import CATEGORIES, CONFIDENCES, VERDICTS
+from whyhang.schemas.words import PHASES, PROCESS_KINDS
 
 
 @pytest.mark.parametrize(

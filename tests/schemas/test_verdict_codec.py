@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from whyhang.schemas import verdict_codec
 from whyhang.schemas.errors import FormatError
 from whyhang.schemas.evidence import Evidence, Span
-from whyhang.schemas.process import PROCESS_KINDS
 from whyhang.schemas.rankset import RankSet
 from whyhang.schemas.truth import Truth
 from whyhang.schemas.verdict import (
@@ -29,6 +28,7 @@ from whyhang.schemas.verdict import (
     Verdict,
 )
 from whyhang.schemas.verdict_codec import decode_verdict, encode_verdict, verdict_to_json
+from whyhang.schemas.words import PROCESS_KINDS
 
 SCHEMA = json.loads(
     Path(verdict_codec.__file__).with_name("verdict.v1.json").read_text(encoding="utf-8")
