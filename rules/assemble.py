@@ -14,6 +14,7 @@ from whyhang.rules.findings import Finding
 from whyhang.rules.place import Place
 from whyhang.rules.sources import DEFAULT, NotIncluded, Source, included
 from whyhang.rules.suggest import closest, did_you_mean
+from whyhang.rules.valid_texts import HANG_SCHEMA, remember_valid, was_valid
 from whyhang.schemas.evidence import Span
 
 # Sections that only the job's own file has a say in.
@@ -152,11 +153,9 @@ class _Reader:
         broken = document.data is None and document.findings
         if broken:
             self.assembly.incomplete = True
-        elif not source.is_builtin:
-            # Packs that ship with whyhang are validated by its tests.
-            from whyhang.rules.validate import validate  # jsonschema takes a while to import
-
-            self.assembly.findings.extend(validate(document))
+        # Packs that ship with whyhang are validated by its tests.
+        elif not source.is_builtin and not was_valid(source.text, HANG_SCHEMA):
+            self.validate(document, source)
         root = Item(document=document, path=())
         top = root.mapping()
         if trail:
@@ -164,6 +163,14 @@ class _Reader:
         self.pinned(source, top, asked)
         self.includes(source, top, asked, (*trail, source.name), broken=bool(broken))
         _Merger(self.assembly, self.prefix(top)).merge(top)
+
+    def validate(self, document: Document, source: Source) -> None:
+        from whyhang.rules.validate import validate  # jsonschema takes a while to import
+
+        found = list(validate(document))
+        self.assembly.findings.extend(found)
+        if not found and not document.findings:
+            remember_valid(source.text, HANG_SCHEMA)
 
     def own_sections(self, top: Mapping[str, Item]) -> None:
         for name in _OWN_SECTIONS:

@@ -14,6 +14,7 @@ from jsonschema import Draft7Validator
 from whyhang.rules.document import Document, Path
 from whyhang.rules.findings import Finding
 from whyhang.rules.suggest import closest
+from whyhang.rules.valid_texts import HANG_SCHEMA
 
 _TYPES = {
     "object": "a mapping of keys",
@@ -24,9 +25,6 @@ _TYPES = {
     "boolean": "true or false",
     "null": "empty",
 }
-
-
-HANG_SCHEMA = "hang.v1.json"
 
 
 @cache
