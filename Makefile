@@ -1,4 +1,4 @@
-.PHONY: dev check test lab
+.PHONY: dev check test long lab
 
 dev:  ## Install for development
 	python -m pip install -q -e '.[dev]'
@@ -13,6 +13,9 @@ check:  ## Format, lint, types, import direction
 
 test:  ## The tests that need no PyTorch
 	python -m pytest
+
+long:  ## What takes minutes and needs no PyTorch
+	python -m pytest -m long
 
 lab:  ## Real torchrun jobs that really hang (needs PyTorch and, for the D state, root)
 	python -m pytest -m lab -n 0

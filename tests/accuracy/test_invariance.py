@@ -16,6 +16,7 @@ from whyhang.engine.incidents import read_incident
 from whyhang.rules.load import load_ruleset
 from whyhang.rules.ruleset import Ruleset
 
+pytestmark = pytest.mark.long
 RECORDED = CASES.parent / "incidents"
 QUESTIONS = tuple(find_questions([CASES]))
 DIRECTORIES = tuple(sorted(RECORDED.iterdir()))

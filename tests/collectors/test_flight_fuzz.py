@@ -89,7 +89,7 @@ def test_hostile_dumps_cost_no_time(name: str) -> None:
     """A few hundred kilobytes are read or refused within moments."""
     began = time.process_time()
     found = parse_dump(HOSTILE[name], 0)
-    assert time.process_time() - began < 2.0
+    assert time.process_time() - began < 10.0
     assert isinstance(found, Missing)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.engine.flight_jobs import Job, Op, Programs, Recorder, Shape, changed, without
 from whyhang.engine.flight_analysis import analyse
 
+pytestmark = pytest.mark.long
 SHAPES = (
     Shape(1, 8, 1),
     Shape(2, 2, 2),

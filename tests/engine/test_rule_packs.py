@@ -23,7 +23,10 @@ def load(path: Path) -> Suite:
 
 
 @pytest.mark.timeout(900)  # a minute of work, and the machine may be busy
-@pytest.mark.parametrize("path", [PACK, STARTER], ids=["pack", "starter"])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(PACK, marks=pytest.mark.long, id="pack"), pytest.param(STARTER, id="starter")],
+)
 def test_all_as_expected_and_no_mutant_survives(path: Path) -> None:
     """Every test passes, and every mutant fails some test or is explained."""
     suite = load(path)
@@ -42,6 +45,7 @@ def test_every_rule_is_expected_to_fire_and_not_to_and_to_be_undecided() -> None
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.long
 def test_clauses_of_the_pack_are_covered() -> None:
     """All but those that only guard decided something both ways."""
     suite = load(PACK)

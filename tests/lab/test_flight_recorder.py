@@ -15,7 +15,7 @@ from whyhang.collectors.flight_recorder import read_dumps
 from whyhang.engine.cli.main import main
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.lab
 
 LIMIT_SECONDS = 120.0
 # Each rank writes its dump itself, as a job does whose collective has timed out.

@@ -30,7 +30,7 @@ from tests.rights.situations import (
 from whyhang.collectors.procfs import read_inner_pid, read_status
 from whyhang.schemas.unread import CURES
 
-pytestmark = [pytest.mark.integration, needs_ptrace]
+pytestmark = [pytest.mark.integration, pytest.mark.long, needs_ptrace]
 Collect = Callable[..., Told]
 
 
