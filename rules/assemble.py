@@ -326,8 +326,7 @@ class _Merger:
             self.repeated(what, id, other.span.file, fields["id"].span, "override: {…}")
             return
         for name in ("when", "verdict") if what == "rule" else ("when",):
-            mistyped = any(closest(given, [name]) for given in fields)
-            if name not in fields and not mistyped:
+            if name not in fields and not any(closest(given, [name]) for given in fields):
                 self.assembly.fault(
                     "H014",
                     f"{what} `{id}` has no `{name}`",

@@ -7,7 +7,8 @@ processes or threads. Every node knows where it stands (``span``) and its source
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Literal, TypeAlias
 
 from whyhang.schemas.evidence import Span
@@ -28,6 +29,12 @@ class Node:
 
     span: Span
     text: str
+
+
+@cache
+def parts_of(kind: type[Node]) -> tuple[str, ...]:
+    """The names of what a kind of node says, without where it stands."""
+    return tuple(each.name for each in fields(kind) if each.name not in ("span", "text"))
 
 
 # --- values -----------------------------------------------------------------------------------

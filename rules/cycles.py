@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 
 from whyhang.rules import ast
 from whyhang.rules.findings import Finding
@@ -59,8 +58,8 @@ def references(node: ast.Node) -> Iterable[str]:
 def walk(node: ast.Node) -> Iterable[ast.Node]:
     """A node and all below it, in the order of the text."""
     yield node
-    for part_of in fields(node):
-        value = getattr(node, part_of.name)
+    for name in ast.parts_of(type(node)):
+        value = getattr(node, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, ast.Node):
                 yield from walk(part)

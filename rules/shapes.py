@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import TypeAlias
 
 from whyhang.rules import ast
 
 Shape: TypeAlias = tuple[object, ...]
-_WHERE = ("span", "text")
 
 
 def shape(node: ast.Node) -> Shape:
     """A value that is equal for two nodes exactly if they say the same in the same words."""
-    parts = (_part(getattr(node, each.name)) for each in fields(node) if each.name not in _WHERE)
+    parts = (_part(getattr(node, name)) for name in ast.parts_of(type(node)))
     return type(node).__name__, *parts
 
 
