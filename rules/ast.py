@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Literal, TypeAlias
 
 from whyhang.schemas.evidence import Span
@@ -31,10 +30,16 @@ class Node:
     text: str
 
 
-@cache
-def parts_of(kind: type[Node]) -> tuple[str, ...]:
-    """The names of what a kind of node says, without where it stands."""
-    return tuple(each.name for each in fields(kind) if each.name not in ("span", "text"))
+_PARTS: dict[type, tuple[str, ...]] = {}
+
+
+def parts_of(node: Node) -> tuple[str, ...]:
+    """The names of what a node says, without where it stands."""
+    kind = type(node)
+    if kind not in _PARTS:
+        names = (each.name for each in fields(node))
+        _PARTS[kind] = tuple(name for name in names if name not in ("span", "text"))
+    return _PARTS[kind]
 
 
 # --- values -----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def references(node: ast.Node) -> Iterable[str]:
 def walk(node: ast.Node) -> Iterable[ast.Node]:
     """A node and all below it, in the order of the text."""
     yield node
-    for name in ast.parts_of(type(node)):
+    for name in ast.parts_of(node):
         value = getattr(node, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, ast.Node):

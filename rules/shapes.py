@@ -12,7 +12,7 @@ Shape: TypeAlias = tuple[object, ...]
 
 def shape(node: ast.Node) -> Shape:
     """A value that is equal for two nodes exactly if they say the same in the same words."""
-    parts = (_part(getattr(node, name)) for name in ast.parts_of(type(node)))
+    parts = (_part(getattr(node, name)) for name in ast.parts_of(node))
     return type(node).__name__, *parts
 
 
