@@ -78,7 +78,8 @@ class Run:
 def find_pyspy() -> str | Missing:
     """The py-spy that was installed with us, else the one on PATH."""
     beside = Path(sys.executable).parent / "py-spy"
-    if os.access(beside, os.X_OK):
+    # With the rights we act with: capabilities may open a directory that our user may not enter.
+    if os.access(beside, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         return str(beside)
     return shutil.which("py-spy") or Missing(_NOT_FOUND)
 
