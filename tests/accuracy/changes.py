@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import PurePosixPath
 
-from whyhang.engine.positions import is_user_code
+from whyhang.engine.positions import Positions, is_user_code
+from whyhang.rules.load import load_ruleset
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.incident import Incident, Node
 from whyhang.schemas.missing import Missing
@@ -65,7 +67,7 @@ def renamed_user_files(incident: Incident) -> Incident:
     """The user's code lies in other directories, in files of other names."""
 
     def change(frame: Frame) -> Frame:
-        if not is_user_code(frame) or frame.filename is None:
+        if not is_user_code(frame) or frame.filename is None or _is_known_module(frame):
             return frame
         path = PurePosixPath(frame.filename)
         name = f"my_{path.stem}_2{path.suffix}"
@@ -73,6 +75,16 @@ def renamed_user_files(incident: Incident) -> Incident:
         return replace(frame, filename=moved, short_filename=name)
 
     return each_frame(change)(incident)
+
+
+def _is_known_module(frame: Frame) -> bool:
+    """Whether the rules know any function of its file: that of a framework run from a checkout."""
+    return bool(_built_in().claims(replace(frame, name="any_other_function")))
+
+
+@cache
+def _built_in() -> Positions:
+    return Positions(load_ruleset().lists)
 
 
 def moved_packages(incident: Incident) -> Incident:
