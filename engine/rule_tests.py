@@ -13,7 +13,7 @@ from whyhang.rules.assemble import assemble
 from whyhang.rules.findings import Finding, RuleErrors, with_sources
 from whyhang.rules.load import load_source
 from whyhang.rules.ruleset import Ruleset
-from whyhang.rules.sources import NotIncluded, Source, included, read_source
+from whyhang.rules.sources import NotIncluded, Source, included, is_builtin, read_source
 from whyhang.rules.test_cases import RuleTest, RuleTestFile
 from whyhang.rules.test_file import read_test_file
 from whyhang.rules.test_names import unknown_names
@@ -88,7 +88,7 @@ def load_suite(file: RuleTestFile) -> Suite:
     own = frozenset(
         document.file
         for document in assembly.documents
-        if document.file == source.name or not document.file.startswith("builtin:")
+        if document.file == source.name or not is_builtin(document.file)
     )
     return Suite(
         file=file,

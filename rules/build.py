@@ -22,6 +22,7 @@ from whyhang.rules.patterns import is_regex
 from whyhang.rules.place import Place
 from whyhang.rules.quantities import DURATION, parse_duration
 from whyhang.rules.ruleset import FrameList, Rule, Ruleset, SuppressRule
+from whyhang.rules.sources import is_builtin
 from whyhang.rules.suggest import did_you_mean
 from whyhang.rules.variables import read_variable, with_overrides
 from whyhang.schemas.config import Config
@@ -232,7 +233,7 @@ class _Builder:
     def message(self, raw: RawRule) -> None:
         item = raw.fields.get("message")
         # Those of packs that ship with whyhang are checked by its tests.
-        if item is None or item.document.file.startswith("builtin:"):
+        if item is None or is_builtin(item.document.file):
             return
         from whyhang.rules.messages import message_faults  # jinja2 only where a message is
 

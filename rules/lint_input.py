@@ -10,6 +10,7 @@ from whyhang.rules.assemble import Assembly, RawRule
 from whyhang.rules.fields import Scope
 from whyhang.rules.findings import Finding, Severity
 from whyhang.rules.ruleset import Ruleset
+from whyhang.rules.sources import is_builtin
 from whyhang.schemas.evidence import Span
 
 
@@ -44,7 +45,7 @@ class LintInput:
 
         What a file changes in such a pack must not be held against the pack.
         """
-        return not span.file.startswith("builtin:") or span.file == self.file
+        return not is_builtin(span.file) or span.file == self.file
 
     def conditions(self) -> Iterator[tuple[ast.Expr | ast.Group, Scope]]:
         """Every expression and group of our own, each once, with what it is asked of."""

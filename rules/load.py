@@ -18,7 +18,7 @@ from whyhang.rules.findings import (
     with_sources,
 )
 from whyhang.rules.ruleset import Ruleset
-from whyhang.rules.sources import DEFAULT, Source, included, read_source
+from whyhang.rules.sources import DEFAULT, Source, included, is_builtin, read_source
 
 
 def load_ruleset(
@@ -81,7 +81,7 @@ def _refuse_broken_packs(findings: Iterable[Finding]) -> None:
     blamed = {
         finding.span.file
         for finding in findings
-        if finding.severity == "error" and finding.span.file.startswith("builtin:")
+        if finding.severity == "error" and is_builtin(finding.span.file)
     }
     for name in sorted(blamed):
         found = load_source(included(name, None), {})[1]

@@ -28,7 +28,7 @@ class Source:
     @property
     def is_builtin(self) -> bool:
         """Whether it ships with whyhang."""
-        return self.name.startswith("builtin:")
+        return is_builtin(self.name)
 
 
 class NotIncluded(Exception):
@@ -38,6 +38,11 @@ class NotIncluded(Exception):
         super().__init__(message)
         self.message = message
         self.help = help
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a source of that name is a pack that ships with whyhang."""
+    return name.startswith("builtin:")
 
 
 def directory() -> Path:
@@ -53,7 +58,7 @@ def builtin_names() -> tuple[str, ...]:
 
 def included(text: str, base: Path | None) -> Source:
     """The source that an item of ``include:`` means. Raises NotIncluded."""
-    if text.startswith("builtin:"):
+    if is_builtin(text):
         return _builtin(text)
     if "://" in text:
         raise NotIncluded(

@@ -13,7 +13,7 @@ from typing import Any, cast
 from whyhang.rules.assemble import Item
 from whyhang.rules.document import Document, read_document
 from whyhang.rules.findings import Finding, RuleErrors, sorted_findings, with_sources
-from whyhang.rules.sources import Source, read_source
+from whyhang.rules.sources import Source, is_builtin, read_source
 from whyhang.rules.test_cases import Accepted, Expectation, RuleTest, RuleTestFile
 from whyhang.rules.test_facts import FactReader
 from whyhang.rules.test_inline import gather, is_rule_file
@@ -80,7 +80,7 @@ class _Reader:
         self.names(tests)
         return RuleTestFile(
             file=self.document.file,
-            rules=rules.text if rules.text.startswith("builtin:") else self.directory / rules.text,
+            rules=rules.text if is_builtin(rules.text) else self.directory / rules.text,
             rules_span=rules.span,
             tests=tests,
             accept=tuple(self.accepted()),
