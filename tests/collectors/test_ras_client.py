@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.collectors.local_server import LocalServer
 from whyhang.collectors.ras_client import (
     RasAnswer,
     RasFailure,
@@ -27,7 +27,7 @@ JSON = (DATA / "json_crosswise.txt").read_bytes()
 QUICK = RasLimits(collect_seconds=1, factor=0.0, connect_seconds=1.0, hello_seconds=0.2, tries=3)
 
 
-class Double:
+class Double(LocalServer):
     """A server on one port; ``behave`` says what it does with each connection in turn."""
 
     def __init__(
@@ -44,24 +44,9 @@ class Double:
         self.connections = 0
         self.half_closed = False
         self.form = "text"
-        self.listener = socket.socket(family, socket.SOCK_STREAM)
-        self.listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        self.listener.listen(16)
-        self.port: int = self.listener.getsockname()[1]
-        self._held: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        super().__init__(family)
 
-    def close(self) -> None:
-        """Stop serving."""
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for connection in self._held:
-            connection.close()
-        self._thread.join(5)
-
-    def _serve(self) -> None:
+    def serve(self) -> None:
         while True:
             try:
                 connection, _ = self.listener.accept()
@@ -69,7 +54,7 @@ class Double:
                 return
             place = min(self.connections, len(self.behave) - 1)
             self.connections += 1
-            self._held.append(connection)
+            self.held.append(connection)
             # A client that gives up in the middle is nothing special.
             with contextlib.suppress(OSError):
                 self._talk(connection, self.behave[place])

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.collectors.local_server import LocalServer
 from whyhang.collectors.ras_client import RasAnswer, RasFailure, RasLimits, ask_ras
 from whyhang.collectors.ras_replies import parse_reply
 from whyhang.engine.ras_reading import is_our_job, read_report
@@ -25,39 +26,24 @@ DIALOGUES: list[dict[str, Any]] = yaml.safe_load(
 )
 
 
-class Server:
+class Server(LocalServer):
     """Plays one list of steps on each connection in turn."""
 
     def __init__(self, connections: Sequence[Sequence[str]]) -> None:
         is_v6 = connections[0][0] == "v6"
         self.connections = [[step for step in steps if step != "v6"] for steps in connections]
-        self.listener = socket.socket(socket.AF_INET6 if is_v6 else socket.AF_INET)
-        self.listener.bind(("::1" if is_v6 else "127.0.0.1", 0))
-        self.listener.listen(16)
-        self.port: int = self.listener.getsockname()[1]
         self.taken = 0
         self.surprises: list[str] = []
-        self._held: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        super().__init__(socket.AF_INET6 if is_v6 else socket.AF_INET)
 
-    def close(self) -> None:
-        """Stop serving."""
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for connection in self._held:
-            connection.close()
-        self._thread.join(5)
-
-    def _serve(self) -> None:
+    def serve(self) -> None:
         for steps in self.connections:
             try:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
             self.taken += 1
-            self._held.append(connection)
+            self.held.append(connection)
             # A client that gives up in the middle is a part of some dialogues.
             with contextlib.suppress(OSError):
                 self._play(connection, steps)
