@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from pathlib import Path
 
+import pytest
+
+from whyhang.collectors import patient_read
 from whyhang.collectors.patient_read import read_bytes, read_patiently
 
 
@@ -29,6 +33,17 @@ def test_a_read_that_hangs_is_given_up_and_not_repeated() -> None:
     while answer is None and time.monotonic() < deadline:
         answer = read_patiently("/x/1/environ", limit_seconds=1, read=lambda _: b"now")
     assert answer == b"now"
+
+
+def test_a_read_that_only_lacks_a_cpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a runnable thread the limit tells how busy the machine is, not that the read hangs."""
+    monkeypatch.setattr(patient_read, "_STARVED_TIMES", 1000.0)
+
+    def work(_path: str) -> bytes:
+        # One long call that keeps the CPU and lets go of Python's lock.
+        return hashlib.sha256(bytes(50 << 20)).digest()
+
+    assert read_patiently("/x/2/environ", limit_seconds=0.01, read=work) is not None
 
 
 def test_what_cannot_be_read_is_none(tmp_path: Path) -> None:
