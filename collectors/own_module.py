@@ -6,6 +6,8 @@ import json
 import sys
 
 # -I: a training repository's own `queue.py` or `types.py` must not shadow the library's.
+# -B: on a full disk CPython takes a cut .pyc for a whole one, and no later import gets past it.
+_OPTIONS = ("-I", "-B")
 _RUN_MODULE = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "from importlib import import_module; "
@@ -16,4 +18,4 @@ _RUN_MODULE = (
 def module_command(module: str, *arguments: str) -> list[str]:
     """The command that runs ``main(arguments)`` of one of our modules, whatever the directory."""
     path = json.dumps([entry for entry in sys.path if entry])
-    return [sys.executable, "-I", "-c", _RUN_MODULE, path, module, *arguments]
+    return [sys.executable, *_OPTIONS, "-c", _RUN_MODULE, path, module, *arguments]
