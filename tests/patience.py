@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-LONG_SECONDS = 20.0
+LONG_SECONDS = 60.0
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

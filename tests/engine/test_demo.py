@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.patience import LONG_SECONDS, eventually
 from whyhang.engine.orphans import marked_processes
 
 pytestmark = pytest.mark.integration
@@ -30,12 +30,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 def assert_nothing_runs(directory: Path) -> None:
     """Nothing that the demo started is left."""
-    for _ in range(60):
-        left = list(marked_processes(str(directory), "WHYHANG_DEMO"))
-        if not left:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"still running: {left}")
+    assert eventually(lambda: not list(marked_processes(str(directory), "WHYHANG_DEMO")))
 
 
 def test_names_the_rank_that_hangs(tmp_path: Path) -> None:
@@ -58,12 +53,9 @@ def test_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signa
     directory = tmp_path / "demo"
     demo = start("--keep", str(directory))
     log = directory / "train.log"
-    for _ in range(400):
-        if log.exists() and log.stat().st_size:
-            break
-        time.sleep(0.05)
+    assert eventually(lambda: log.exists() and log.stat().st_size > 0)
     os.killpg(demo.pid, number)
-    demo.communicate(timeout=30)
+    demo.communicate(timeout=LONG_SECONDS)
     assert demo.returncode == 130
     assert_nothing_runs(directory)
 
@@ -71,6 +63,6 @@ def test_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signa
 def test_rank_that_does_not_exist_is_refused() -> None:
     """The demo has eight ranks."""
     demo = start("--rank", "8")
-    _, errors = demo.communicate(timeout=30)
+    _, errors = demo.communicate(timeout=LONG_SECONDS)
     assert demo.returncode == 2
     assert "0 to 7" in errors

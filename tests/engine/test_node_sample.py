@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -31,11 +30,10 @@ def python(script: str) -> list[str]:
 @pytest.mark.integration
 def test_a_sick_driver_costs_only_what_it_holds() -> None:
     """What came before the limit is kept, and the rest says why it is unread."""
-    started = time.monotonic()
-    sample = NodeSample(node="a", at=AT, limit_seconds=2.0, command=python(SICK))
-    assert time.monotonic() - started < 1.5
+    sample = NodeSample(node="a", at=AT, limit_seconds=3.0, command=python(SICK))
+    assert sample._thread.is_alive()  # it was not waited for
     facts = sample.facts()
-    assert time.monotonic() - started < 20
+    assert not sample._thread.is_alive()
     assert facts.memory is not None and facts.memory.total_bytes == 7
     assert facts.unread == {"facts": "no answer in time"}
     assert (facts.node, facts.at) == ("a", AT)

@@ -12,26 +12,33 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.patience import LONG_SECONDS, eventually
+from whyhang.engine.lane import STALLED_SECONDS
+from whyhang.engine.supervise import TICK_SECONDS
+
 pytestmark = pytest.mark.integration
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
+# Prints steps until the file that is named appears; another one tells how long a line took at most.
 STEPS = """
-import sys, time
-count, pause = int(sys.argv[1]), float(sys.argv[2])
-longest = 0.0
-for step in range(count):
+import os, sys, time
+enough, result = sys.argv[1:]
+longest, step = 0.0, 0
+while not os.path.exists(enough):
     begin = time.monotonic()
-    print(f"step {step}/{count} loss 1.0", flush=True)
+    print(f"step {step} loss 1.0", flush=True)
     longest = max(longest, time.monotonic() - begin)
-    time.sleep(pause)
-open(sys.argv[3], "w").write(str(longest))
+    step += 1
+    time.sleep(0.01)
+open(result, "w").write(f"{step} {longest}")
 sys.exit(9)
 """
 
@@ -98,12 +105,14 @@ def relays(pid: int) -> set[int]:
 
 def wait_for_child(pid: int, words: str) -> int:
     """The child whose command line holds some words, as soon as it is there."""
-    for _ in range(400):
-        for child, command in children(pid).items():
-            if words in command:
-                return child
-        time.sleep(0.05)
-    raise AssertionError(f"no child with {words!r}: {children(pid)}")
+    found: list[int] = []
+
+    def is_there() -> bool:
+        found.extend(child for child, command in children(pid).items() if words in command)
+        return bool(found)
+
+    assert eventually(is_there), f"no child with {words!r}: {children(pid)}"
+    return found[0]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def wait_for_child(pid: int, words: str) -> int:
 def test_exit_status_is_the_commands(start: Start, command: tuple[str, ...], expected: int) -> None:
     """`run` ends as a shell would after the same command."""
     process = start("--no-watch", "--", *command)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=LONG_SECONDS)
     assert process.returncode == expected
     assert ("cannot start" in errors) == (expected in (126, 127))
 
@@ -128,7 +137,7 @@ def test_exit_status_is_the_commands(start: Start, command: tuple[str, ...], exp
 def test_no_command_is_a_usage_error(start: Start) -> None:
     """Without a command there is nothing to run."""
     process = start()
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG_SECONDS)
     assert process.returncode == 2
 
 
@@ -137,7 +146,7 @@ def test_arguments_arrive_untouched(start: Start) -> None:
     words = ["--log", "x", "--", "-c", "a  b", "", "--strict"]
     code = "import sys; print(sys.argv[1:])"
     process = start("--no-watch", "--", sys.executable, "-c", code, *words)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == f"{words}\n"
 
 
@@ -146,7 +155,7 @@ def test_environment_gains_what_is_documented_only(start: Start) -> None:
     code = "import os, json; print(json.dumps(dict(os.environ)))"
     environ = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": ""}
     process = start("--no-watch", "--", sys.executable, "-c", code, env=environ)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     got = json.loads(output)
     got.pop("LC_CTYPE", None)  # python adds it by itself
     assert got.pop("WHYHANG_JOB")
@@ -164,7 +173,7 @@ def test_signal_arrives_exactly_once(start: Start, number: signal.Signals, to_gr
         os.killpg(process.pid, number)
     else:
         os.kill(process.pid, number)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == f"[{int(number)}]\n"
     assert process.returncode == 0
 
@@ -174,7 +183,7 @@ def test_terminated_job_ends_run(start: Start) -> None:
     process = start("--no-watch", "--", "sleep", "60")
     wait_for_child(process.pid, "sleep 60")
     process.terminate()
-    process.communicate(timeout=30)
+    process.communicate(timeout=LONG_SECONDS)
     assert process.returncode == 128 + signal.SIGTERM
 
 
@@ -185,7 +194,7 @@ def test_ignored_hangup_stays_ignored(start: Start) -> None:
         *("--no-watch", "--", sys.executable, "-c", code),
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == "True\n"
 
 
@@ -193,7 +202,7 @@ def test_signals_are_not_blocked_for_the_job(start: Start) -> None:
     """The job starts with the signal mask that `run` was started with."""
     code = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
     process = start("--no-watch", "--", sys.executable, "-c", code)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == "set()\n"
 
 
@@ -203,36 +212,32 @@ def test_nothing_stands_between_the_job_and_a_file(start: Start, tmp_path: Path)
     out = tmp_path / "out.log"
     with out.open("w") as log, (tmp_path / "err.log").open("w") as errors:
         process = start("--", sys.executable, "-c", code, stdout=log, stderr=errors)
-        process.wait(30)
+        process.wait(LONG_SECONDS)
     status = out.stat()
     assert out.read_text() == f"{status.st_dev} {status.st_ino}\n"
 
 
 def test_failing_relays_and_watcher_do_not_touch_the_job(start: Start, tmp_path: Path) -> None:
     """Relay killed, its successor stopped, watcher killed: every line, in order, at full speed."""
-    result = tmp_path / "longest"
-    process = start("--", sys.executable, "-c", STEPS, "500", "0.012", str(result))
-    wait_for_child(process.pid, "relay.py")
+    enough, result = tmp_path / "enough", tmp_path / "result"
+    process = start("--", sys.executable, "-c", STEPS, str(enough), str(result))
     watcher = wait_for_child(process.pid, "whyhang.engine.watcher")
-    time.sleep(0.5)
     os.kill(watcher, signal.SIGKILL)
-    first = relays(process.pid)
-    for relay in first:
-        os.kill(relay, signal.SIGKILL)
-    for _ in range(100):
-        if len(relays(process.pid) - first) == len(first) == 2:
-            break
-        time.sleep(0.05)
-    second = relays(process.pid)
-    assert len(second) == 2
-    assert not second & first
-    for relay in second:
-        os.kill(relay, signal.SIGSTOP)
-    output, errors = process.communicate(timeout=60)
+    seen: set[int] = set()
+    for blow in (signal.SIGKILL, signal.SIGSTOP, 0):
+        assert eventually(lambda: len(relays(process.pid) - seen) == 2)
+        for relay in relays(process.pid) - seen:
+            seen.add(relay)
+            os.kill(relay, blow)
+    assert len(seen) == 6
+    enough.touch()
+    output, errors = process.communicate(timeout=LONG_SECONDS)
 
-    assert output == "".join(f"step {step}/500 loss 1.0\n" for step in range(500))
+    steps, longest = result.read_text().split()
+    assert output == "".join(f"step {step} loss 1.0\n" for step in range(int(steps)))
     assert process.returncode == 9
-    assert float(result.read_text()) < 2.0
+    # Those that were stopped held up nothing for as long as it took to notice.
+    assert float(longest) < STALLED_SECONDS
     assert errors.count("the watcher has ended") == 1
 
 
@@ -241,45 +246,57 @@ def test_output_is_complete_when_the_relay_stands_still_at_the_end(start: Start)
     command = ("sh", "-c", "echo one; sleep 1.5; echo two")
     process = start("--", *command, stderr=subprocess.DEVNULL)
     os.kill(wait_for_child(process.pid, "relay.py"), signal.SIGSTOP)
-    process.wait(30)
-    output, _ = process.communicate(timeout=30)
+    process.wait(LONG_SECONDS)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == "one\ntwo\n"
     assert process.returncode == 0
 
 
 def test_stopped_watcher_is_told_once(start: Start, tmp_path: Path) -> None:
     """A watcher that was stopped changes nothing for the job, and people are told."""
-    log = tmp_path / "out.log"
+    log, enough, result = tmp_path / "out.log", tmp_path / "enough", tmp_path / "result"
     with log.open("w") as out:
-        process = start(
-            *("--", sys.executable, "-c", STEPS, "80", "0.08", str(tmp_path / "x")), stdout=out
-        )
+        process = start("--", sys.executable, "-c", STEPS, str(enough), str(result), stdout=out)
         os.kill(wait_for_child(process.pid, "whyhang.engine.watcher"), signal.SIGSTOP)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 9
-    assert errors.count("nobody is watching this job") == 1
-    assert log.read_text().count("\n") == 80
+        assert process.stderr is not None
+        assert "nobody is watching this job" in process.stderr.readline()
+        time.sleep(2.5 * TICK_SECONDS)  # for a second time that must not come
+        enough.touch()
+        errors = process.stderr.read()
+    assert process.wait(LONG_SECONDS) == 9
+    assert "nobody is watching this job" not in errors
+    assert log.read_text().count("\n") == int(result.read_text().split()[0])
 
 
 def test_full_disk_does_not_touch_the_job(start: Start, tmp_path: Path) -> None:
     """Where the log copy cannot grow, the output passes all the same, and people are told."""
-    code = "for i in range(20000): print('step', i)\nimport time; time.sleep(1.5)"
+    code = "for i in range(20000): print('step', i)\nprint(end='', flush=True)\ninput()"
     process = start(
         *("--", sys.executable, "-c", code),
+        stdin=subprocess.PIPE,
+        # Or its imports would leave cut .pyc files.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )
-    output, errors = process.communicate(timeout=60)
-    assert output == "".join(f"step {i}\n" for i in range(20000))
-    assert "File too large" in errors
-    assert process.returncode == 0
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None and stdout is not None and stderr is not None
+    printed: list[str] = []
+    reader = threading.Thread(target=lambda: printed.append(stdout.read()))
+    reader.start()
+    assert "File too large" in stderr.readline()
+    stdin.write("\n")
+    stdin.flush()
+    reader.join()
+    assert "".join(printed) == "".join(f"step {i}\n" for i in range(20000))
+    assert process.wait(LONG_SECONDS) == 0
 
 
-def test_grandchild_with_the_pipe_does_not_hold_run(start: Start) -> None:
+def test_grandchild_with_the_pipe_does_not_hold_run(start: Start, tmp_path: Path) -> None:
     """`run` ends with the job, and what a background process prints later still arrives."""
-    begun = time.monotonic()
-    process = start("--", "sh", "-c", "(sleep 4; echo late) & echo early")
-    process.wait(30)
-    assert time.monotonic() - begun < 4.0
+    os.mkfifo(tmp_path / "gate")
+    process = start("--", "sh", "-c", "(read line < gate; echo $line) & echo early")
+    process.wait(LONG_SECONDS)
+    (tmp_path / "gate").write_text("late\n")
     assert process.stdout is not None
     assert process.stdout.read() == "early\nlate\n"
 
@@ -290,7 +307,7 @@ def test_reader_that_goes_away_ends_an_endless_writer(start: Start) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "y\n"
     process.stdout.close()
-    assert process.wait(15) == 128 + signal.SIGPIPE
+    assert process.wait(LONG_SECONDS) == 128 + signal.SIGPIPE
 
 
 def test_reader_that_does_not_read_blocks_only_the_writing(start: Start) -> None:
@@ -299,22 +316,22 @@ def test_reader_that_does_not_read_blocks_only_the_writing(start: Start) -> None
     process = start("--", sys.executable, "-c", code)
     time.sleep(1.5)
     assert process.poll() is None
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=LONG_SECONDS)
     assert output == "".join(f"step {i}\n" for i in range(400000))
 
 
 def test_job_outlives_a_killed_supervisor(start: Start, tmp_path: Path) -> None:
     """kill -9 of `run` itself takes neither the job nor its output away."""
-    result = tmp_path / "done"
-    process = start("--", sys.executable, "-c", STEPS, "30", "0.1", str(result))
+    enough, result = tmp_path / "enough", tmp_path / "result"
+    process = start("--", sys.executable, "-c", STEPS, str(enough), str(result))
     assert process.stdout is not None
-    assert process.stdout.readline() == "step 0/30 loss 1.0\n"
+    assert process.stdout.readline() == "step 0 loss 1.0\n"
     process.kill()
-    process.wait(10)
+    process.wait(LONG_SECONDS)
+    for step in range(1, 30):
+        assert process.stdout.readline() == f"step {step} loss 1.0\n"
+    enough.touch()
     rest = process.stdout.read()
-    assert rest == "".join(f"step {step}/30 loss 1.0\n" for step in range(1, 30))
-    for _ in range(100):
-        if result.exists():
-            break
-        time.sleep(0.05)
-    assert result.exists()
+    assert eventually(lambda: result.exists() and bool(result.read_text()))
+    steps = int(result.read_text().split()[0])
+    assert rest == "".join(f"step {step} loss 1.0\n" for step in range(30, steps))

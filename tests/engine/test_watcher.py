@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import LONG_SECONDS
 from whyhang.engine import aftermath, stall, watcher
 from whyhang.engine.configure import config_to
 from whyhang.engine.watcher import Watcher
@@ -80,7 +82,7 @@ class Scene:
     def trainer(self) -> int:
         """The pid of the rank; waits for it."""
         children = Path(f"/proc/{self.job.pid}/task/{self.job.pid}/children")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LONG_SECONDS
         while time.monotonic() < deadline:
             for pid in children.read_text().split():
                 if b"train.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
@@ -88,7 +90,7 @@ class Scene:
             time.sleep(0.05)
         raise AssertionError("no trainer")
 
-    def until(self, reached: Callable[[], object], seconds: float = 30.0) -> None:
+    def until(self, reached: Callable[[], object], seconds: float = LONG_SECONDS) -> None:
         """Take steps until something is so."""
         deadline = time.monotonic() + seconds
         while not reached():
@@ -229,7 +231,7 @@ def test_by_the_log_alone(
     assert scene.trainer
     scene.train()
     scene.until(lambda: scene.state == "confirmed")
-    assert scene.noted("no step for 2 s")
+    assert re.search(r"no step for \d+ s \(threshold 2 s\)", scene.journal.read_text())
     scene.train(first=7)
     scene.until(lambda: scene.noted("the job makes progress again"))
     scene.until(lambda: scene.state == "confirmed")
