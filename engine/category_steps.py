@@ -11,6 +11,10 @@ from whyhang.schemas.process import Process
 from whyhang.schemas.verdict import Category, Verdict
 
 
+# Where the kernel holds the tasks of a frozen control group (version 1, version 2).
+_FREEZER_WAITS = ("__refrigerator", "do_freezer_trap")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """Where to look: the process to look at first, where there is one, and the nodes at fault."""
@@ -57,6 +61,12 @@ def _dataloader(scene: Scene) -> Iterator[str]:
 def _stopped_process(scene: Scene) -> Iterator[str]:
     if scene.process:
         pid = scene.process.pid
+        if scene.process.wchan in _FREEZER_WAITS:
+            yield (
+                f"Find out who froze its control group{scene.where}: `cat /proc/{pid}/cgroup`; "
+                "`docker unpause`, or 0 in its `cgroup.freeze`, lets it go on"
+            )
+            return
         yield (
             f"Find out who stopped it{scene.where}: `grep -E 'State|TracerPid' "
             f"/proc/{pid}/status`; `kill -CONT {pid}` lets it go on"

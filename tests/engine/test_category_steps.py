@@ -53,3 +53,17 @@ def test_a_place_comes_before_a_guess(build_incident: Build) -> None:
     scene = Scene(verdict=given, facts=court.facts, process=None, nodes=("gpu31",))
     assert next(category_steps(scene)).startswith("Look for the file system on gpu31: ")
     assert next(category_steps(replace(scene, nodes=()))).startswith("Look for the file system: ")
+
+
+def test_what_a_freezer_holds_no_signal_wakes(build_incident: Build) -> None:
+    """A rank that is frozen with its control group asks for another cure than a stopped one."""
+    frozen = {"trainers": {"*": "backward", 2: {"stack": "backward", "wchan": "do_freezer_trap"}}}
+    court = open_court(PACK, build_incident(frozen))
+    given = reach(court)
+    process = first_process(given, court.facts)
+    scene = Scene(verdict=given, facts=court.facts, process=process, nodes=given.suspects.nodes)
+    told = " ".join(category_steps(scene))
+    assert given.category == "stopped_process"
+    assert "cgroup.freeze" in told
+    assert "CONT" not in told
+    assert "CONT" in " ".join(steps(build_incident, "stopped_process"))
