@@ -10,7 +10,6 @@ from whyhang.engine.machine_steps import is_cut_off, keep_off, link_steps
 from whyhang.schemas.process import Process
 from whyhang.schemas.verdict import Category, Verdict
 
-
 # Where the kernel holds the tasks of a frozen control group (version 1, version 2).
 _FREEZER_WAITS = ("__refrigerator", "do_freezer_trap")
 
