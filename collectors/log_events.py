@@ -24,6 +24,10 @@ _BLOCK = re.compile(r"\bChildFailedError:")
 _BLOCK_END = re.compile(r"^={20,}")
 _ROOT = re.compile(r"Root Cause \(first observed failure\)")
 _FIELD = re.compile(r"^\s*(rank|exitcode|host|time|error_file)\s*: (.*)$")
+# XLA's coordination service (coordination_service.cc) lists the processes that did not come to a
+# barrier, one a line behind this; some releases write the line breaks as text.
+_ABSENT = re.compile(r"\b[Tt]imed out task names:")
+_TASK = re.compile(r"/job:jax_worker/replica:\d+/task:(\d{1,8})\b")
 _BLOCK_LINES = 20_000
 # Between the error's name and the double rule that opens the report there is at most a blank line.
 _HEAD_LINES = 5
@@ -51,6 +55,8 @@ class _Search:
     # Index of the event whose traceback is still being read, by the rank that prints it.
     tracebacks: dict[int | None, int] = field(default_factory=dict)
     seen: set[tuple[str, int, str | None, str | None]] = field(default_factory=set)
+    # Whether the last line opened or went on with a list of absent processes.
+    absent: bool = False
 
     def add(self, event: LogEvent) -> None:
         if len(self.events) < _MAX_EVENTS:
@@ -90,6 +96,7 @@ def _read(search: _Search, line: str) -> None:
         return
     if not line or line.isspace():
         return
+    _read_absent(search, line)
     rank = _prefix_rank(line)
     if "ChildFailedError" in line and _BLOCK.search(line):
         search.report = _Report()
@@ -120,6 +127,15 @@ def _read(search: _Search, line: str) -> None:
         index = search.tracebacks.pop(rank)
         if index < len(search.events):
             search.events[index] = _event("traceback", bare, _ranks(rank))
+
+
+def _read_absent(search: _Search, line: str) -> None:
+    opener = _ABSENT.search(line) if "imed out task names" in line else None
+    names = line[opener.end() :] if opener else line
+    tasks = _TASK.findall(names) if search.absent or opener else ()
+    search.absent = bool(opener or tasks)
+    for task in tasks:
+        search.add_once(_event("barrier_missed", line, _ranks(int(task))))
 
 
 def _read_report(search: _Search, report: _Report, line: str) -> bool:

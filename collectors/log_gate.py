@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from whyhang.collectors.literal_search import search_for
 from whyhang.collectors.log_patterns import PATTERNS, match_line
 
-# What follows these belongs to them: the frames and the exception; a report of failures.
+# What follows these belongs to them: the frames and the exception; a report of failures; the names
+# of the processes that did not come to a barrier.
 _TRACEBACK = b"Traceback (most recent call last)"
 _REPORT = b"ChildFailedError"
+_ABSENT = b"imed out task names:"
 # What the launcher itself says tells of ranks without a pattern; and the exceptions that a
 # traceback ends in may come late where many ranks write at once.
 _ALWAYS = (
@@ -20,15 +22,22 @@ _ALWAYS = (
 )
 # A line that says anything has one of these or stands behind one of the openers. `NCC` is left out:
 # the search goes by first letters, and would stop at each line of NCCL's set-up.
-LITERALS: tuple[bytes, ...] = (
+_ALL = (
     *dict.fromkeys(pattern.literal.removeprefix("NCC").encode() for pattern in PATTERNS),
     *_ALWAYS,
     _TRACEBACK,
     _REPORT,
+    _ABSENT,
+)
+# One that holds another is found with that one.
+LITERALS: tuple[bytes, ...] = tuple(
+    literal for literal in _ALL if not any(one in literal for one in _ALL if one != literal)
 )
 _FRAME = b'  File "'
 _BEHIND_FRAME_BYTES = 8 * 1024
 _BEHIND_BYTES = 64 * 1024
+# XLA names twenty tasks at most.
+_BEHIND_NAMES_BYTES = 1024
 _MAX_LINE_BYTES = 16 * 1024
 
 
@@ -72,10 +81,12 @@ class LogGate:
                 continue
             first, done = _line_around(block, hit, start, end)
             line = block[first:done]
-            if _TRACEBACK in line or _REPORT in line:
-                reach = first + _BEHIND_BYTES
-                if _REPORT not in line:
-                    reach = _end_of_frames(block, first, reach)
+            if _TRACEBACK in line or _REPORT in line or _ABSENT in line:
+                reach = done + _BEHIND_NAMES_BYTES
+                if _REPORT in line:
+                    reach = first + _BEHIND_BYTES
+                elif _TRACEBACK in line:
+                    reach = _end_of_frames(block, first, first + _BEHIND_BYTES)
                 self._behind = max(0, reach - end)
                 done = _line_end(block, min(reach, end), end)
                 yield from _split(block[first:done])

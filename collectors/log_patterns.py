@@ -263,6 +263,18 @@ PATTERNS: tuple[LinePattern, ...] = (
         r"NVRM: (?:GPU (?P<device>[0-9A-Fa-f]{4,}:[0-9A-Fa-f:.]+?):? )?.{0,80}?fallen off the bus",
     ),
     _k("sxid", "SXid", r"nvidia-nvswitch\d+: SXid \(PCI:(?P<device>[0-9A-Fa-f:.]+)\): \d+"),
+    # AMD: amdgpu_job.c and amdgpu_device.c of the driver, and what its runtime (ROCr) says.
+    _k(
+        "gpu_reset",
+        "amdgpu",
+        r"amdgpu_job_timedout.{0,40}ring \S+ timeout"
+        r"|amdgpu (?P<device>[0-9a-f]{4}:[0-9a-f:.]+): (?:amdgpu: )?GPU reset begin!",
+    ),
+    _p(
+        "gpu_reset",
+        "HW Exception by GPU",
+        r"HW Exception by GPU node-\d+ .{0,60}reason ?: ?GPU Hang",
+    ),
     _k("hung_task", "blocked for more than", r"INFO: task .+?:\d+ blocked for more than \d+ sec"),
     _k("oom_kill", "ut of memory: Kill", r"[Oo]ut of memory: Kill(?:ed)? process \d+"),
     _k("oom_kill", "oom-kill:", r"\boom-kill:"),

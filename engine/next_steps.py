@@ -17,6 +17,7 @@ NODES_SHOWN = 3
 EVENT_STEPS = {
     "xid": ("The driver reported a GPU fault", "`dmesg -T | grep -i xid`, then `nvidia-smi -q`"),
     "sxid": ("The driver reported an NVSwitch fault", "`dmesg -T | grep -i sxid`"),
+    "gpu_reset": ("The driver reset an AMD GPU", "`dmesg -T | grep -i amdgpu`, `rocm-smi`"),
     "ib_error": ("An InfiniBand operation failed", "`ibstat`, `rdma statistic`"),
     "ib_port_error": ("An InfiniBand port failed", "`ibstat`, then keep jobs off: cordon or drain"),
     "link_down": ("A network link went down", "`ip -s link`, `ibstat`"),

@@ -46,6 +46,7 @@ EVENT_DOCS = {
     "hccl_error": "a call of HCCL failed on the rank",
     "xid": "the driver reported a fault of a GPU (Xid)",
     "sxid": "the driver reported a fault of an NVSwitch (SXid)",
+    "gpu_reset": "the driver or runtime of an AMD GPU gave a job up or reset the GPU",
     "oom_kill": "the kernel killed a process for want of memory",
     "hung_task": "a process was in uninterruptible sleep for minutes",
     "storage_lost": "a file server did not answer",

@@ -89,6 +89,38 @@ def test_watchdog_of_one_rank_counts_once() -> None:
     assert [event.ranks for event in find_events(lines)] == [RankSet([1]), RankSet([2])]
 
 
+TASK = "/job:jax_worker/replica:0/task:{}"
+
+
+def missed(lines: list[str]) -> list[int]:
+    """The ranks that the lines say did not come to a barrier."""
+    events = [event for event in find_events(lines) if event.kind == "barrier_missed"]
+    return [rank for event in events for rank in event.ranks]
+
+
+def test_xla_names_who_did_not_come_to_a_barrier() -> None:
+    """The list behind the error counts, one name a line; the first at the barrier is in no list."""
+    first = f"The first task at the barrier: {TASK.format(13)}. Some timed out task names:"
+    names = [TASK.format(6), TASK.format(0), "", TASK.format(1)]
+    assert missed([first, *names]) == [6, 0, 1]
+    assert missed([first, *names[:1], "RPC: /tensorflow.CoordinationService/Barrier", *names]) == [
+        6
+    ]
+
+
+def test_xla_names_in_one_line() -> None:
+    """Releases that quote the whole error write the breaks as text."""
+    told = f"Barrier timed out. Timed out task names:\\n{TASK.format(3)}\\n{TASK.format(0)}\\n"
+    assert missed([told]) == [3, 0]
+
+
+def test_tasks_without_a_barrier_are_absent_nowhere() -> None:
+    """While a job starts the service lists who has not connected yet, which is no fault."""
+    assert (
+        missed(["Waiting for 2/4 tasks to connect.", "Example stragglers:", TASK.format(1)]) == []
+    )
+
+
 def test_traceback_with_its_exception() -> None:
     """Interleaved tracebacks of two ranks each end in their own exception."""
     lines = [

@@ -202,6 +202,18 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str | None, str | None]]]] = {
         "NVRM: fallen off the bus and is not responding to commands.",
         [("xid", "", None, None)],
     ),
+    "amd job": (
+        SYSLOG + "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=160",
+        [("gpu_reset", "", None, None)],
+    ),
+    "amd reset": (
+        "amdgpu 0000:0a:00.0: amdgpu: GPU reset begin!",
+        [("gpu_reset", "", None, "0000:0a:00.0")],
+    ),
+    "amd runtime": (
+        "HW Exception by GPU node-9 (Agent handle: 0x631351bb5a20) reason :GPU Hang",
+        [("gpu_reset", "", None, None)],
+    ),
     "switch": (
         "nvidia-nvswitch1: SXid (PCI:0000:84:00.0): 12028, Data {0x1}",
         [("sxid", "", None, "0000:84:00.0")],
@@ -349,6 +361,23 @@ def test_a_traceback_comes_with_what_follows_it() -> None:
     found += gate.finish()
     (event,) = find_events(line.decode() for line in found)
     assert (event.kind, event.line) == ("traceback", "ValueError: no")
+
+
+@pytest.mark.parametrize("size", [7, 60, 1000, 100_000])
+def test_names_behind_their_list_pass_the_gate(size: int) -> None:
+    """The gate gives the names of the processes that did not come to a barrier, one a line."""
+    text = "".join(f"step {n} loss 2.0\n" for n in range(500))
+    names = "".join(f"/job:jax_worker/replica:0/task:{n}\n" for n in (3, 0))
+    data = f"{text}Some timed out task names:\n{names}{text}".encode()
+    gate = LogGate()
+    found: list[bytes] = []
+    for start in range(0, len(data), size):
+        found += gate.feed(data[start : start + size])
+    found += gate.finish()
+    assert [e.ranks for e in find_events(line.decode() for line in found)] == [
+        RankSet([3]),
+        RankSet([0]),
+    ]
 
 
 ORDINARY = st.sampled_from(
