@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import IO
 
 from whyhang.schemas.environment import INTERNAL
 
@@ -34,12 +35,12 @@ class ChildRun:
 def run_bounded(command: Sequence[str], limit_seconds: float) -> ChildRun:
     """Run a command; status 127 where it cannot be started. Never raises OSError.
 
-    Its output goes to files, so that what it wrote before the limit is not lost, and a child that
-    cannot be killed holds nothing of ours.
+    Its output goes to files in memory: no disk need have room, what it wrote before the limit is
+    not lost, and a child that cannot be killed holds nothing of ours.
     """
     _reap()
     try:
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with _memory_file() as out, _memory_file() as err:
             child = subprocess.Popen(
                 list(command),
                 stdin=subprocess.DEVNULL,
@@ -48,6 +49,9 @@ def run_bounded(command: Sequence[str], limit_seconds: float) -> ChildRun:
                 env={**os.environ, INTERNAL: "1", "LC_ALL": "C"},
                 start_new_session=True,
             )
+            with contextlib.suppress(OSError):
+                limit = (MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES)
+                resource.prlimit(child.pid, resource.RLIMIT_FSIZE, limit)
             status: int | None
             try:
                 status = child.wait(limit_seconds)
@@ -62,6 +66,10 @@ def run_bounded(command: Sequence[str], limit_seconds: float) -> ChildRun:
     except (OSError, ValueError) as error:
         return ChildRun(status=127, stderr=f"could not start {command[0]}: {error}")
     return ChildRun(status=status, stdout=texts[0], stderr=texts[1], limit_seconds=limit_seconds)
+
+
+def _memory_file() -> IO[bytes]:
+    return open(os.memfd_create("whyhang-child"), "w+b")  # noqa: PTH123 (a descriptor)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -25,6 +25,7 @@ from whyhang.collectors.unread_ranks import closed_pythons
 from whyhang.engine import checkup
 from whyhang.engine.checkup import Check
 from whyhang.engine.store import spool_root
+from whyhang.engine.temporary import temporary_directory
 from whyhang.engine.trials import try_child, try_job
 from whyhang.schemas.config import Config
 from whyhang.schemas.missing import Missing
@@ -65,10 +66,18 @@ def examine(config: Config, log: Path | None = None, root: int | None = None) ->
     yield checkup.kernel_log(_kernel_log_trouble())
     store = Path(config.store.path)
     yield checkup.space("store", str(store), free_bytes(store), wanted_bytes=WANTED_STORE_BYTES)
-    spool = spool_root()
-    yield checkup.space("spool", str(spool), free_bytes(spool), wanted_bytes=WANTED_SPOOL_BYTES)
+    yield _check_spool()
     if config.store.exchange is not None:
         yield checkup.exchange(config.store.exchange)
+
+
+def _check_spool() -> checkup.Check:
+    try:
+        spool = spool_root()
+    except OSError:
+        # What is in the way of it is in the way here.
+        spool = temporary_directory()
+    return checkup.space("spool", str(spool), free_bytes(spool), wanted_bytes=WANTED_SPOOL_BYTES)
 
 
 def is_unbuffered(process: Process) -> bool | None:

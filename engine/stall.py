@@ -18,7 +18,8 @@ from whyhang.engine.conclude import conclude, publish
 from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.log_watch import LogWatch
 from whyhang.engine.store import IncidentWriter
-from whyhang.engine.sweep import MEMORY, SPOOL_PREFIX
+from whyhang.engine.sweep import SPOOL_PREFIX
+from whyhang.engine.temporary import MEMORY
 from whyhang.rules.load import load_ruleset
 from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import Config

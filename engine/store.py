@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from whyhang.engine.sweep import SPOOL_PREFIX
+from whyhang.engine.temporary import temporary_directory
 from whyhang.schemas.event_codec import encode_log_event, encode_progress_event
 from whyhang.schemas.incident import Incident
 from whyhang.schemas.incident_codec import encode_index
@@ -50,7 +51,7 @@ def spool_root() -> Path:
 
     The directory for temporary files is everybody's: one of that name that is not ours is not used.
     """
-    root = Path(tempfile.gettempdir()) / f"{SPOOL_PREFIX}{os.getuid()}"
+    root = temporary_directory() / f"{SPOOL_PREFIX}{os.getuid()}"
     try:
         root.mkdir(mode=0o700)
     except FileExistsError:

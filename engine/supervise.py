@@ -81,6 +81,8 @@ class Supervisor:
         Raises UsageError with status 126 or 127 where the command cannot be started.
         """
         watched = {*FORWARDED, signal.SIGCHLD}
+        # Where it was ignored (some launchers do) the kernel would throw exit statuses away.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._mask = tuple(signal.pthread_sigmask(signal.SIG_BLOCK, watched))
         try:
             with contextlib.suppress(OSError):
@@ -104,7 +106,7 @@ class Supervisor:
                 mask=self._mask,
                 search_path=True,
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise CannotStart(self.job.command[0], error) from error
         now = time.monotonic()
         for lane in self.lanes.values():
@@ -216,10 +218,10 @@ class Supervisor:
 class CannotStart(UsageError):
     """The command cannot be started; the exit status is the one that shells use."""
 
-    def __init__(self, program: str, error: OSError) -> None:
+    def __init__(self, program: str, error: OSError | ValueError) -> None:
         missing = isinstance(error, FileNotFoundError)
         super().__init__(
-            f"cannot start {program}: {error.strerror}",
+            f"cannot start {program!r}: {getattr(error, 'strerror', error)}",
             hint="the command stands after `--`; is it on PATH?" if missing else "",
         )
         self.exit_status = NOT_FOUND if missing else NOT_EXECUTABLE

@@ -9,11 +9,11 @@ import contextlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-MEMORY = Path("/dev/shm")
+from whyhang.engine.temporary import MEMORY, temporary_directory
+
 SPOOL_PREFIX = "whyhang-spool-"
 # No copy to a store takes that long.
 STAGING_SECONDS = 86400.0
@@ -37,7 +37,7 @@ def sweep_spools(before: float) -> None:
 
 def spools() -> Iterator[Path]:
     """The spools of this user, wherever one was made."""
-    for place in dict.fromkeys((Path(tempfile.gettempdir()), MEMORY)):
+    for place in dict.fromkeys((temporary_directory(), MEMORY)):
         with contextlib.suppress(OSError):
             for path in place.glob(f"{SPOOL_PREFIX}*"):
                 if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid():

@@ -7,6 +7,7 @@ job: nothing but argparse is imported here (a test keeps it so).
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -42,10 +43,14 @@ COMMANDS = {
     "demo": "start a small real job that really hangs, and diagnose it",
 }
 
+# A full disk behind stdout is no fault of ours.
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status: 0 fine, 1 findings, 2 usage, 3 internal."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    fill_streams()
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
         # A log or terminal of ASCII lacks our signs: better another sign than no answer.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -57,6 +62,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     return guard(options.run, options)
+
+
+def fill_streams() -> None:
+    """Put the null device where a standard stream is closed.
+
+    Else the next file that we open takes its number, and passes for a stream of the job. A command
+    that we start still finds it closed, for descriptors of ours end at its start.
+    """
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def build_parser(chosen: str | None) -> argparse.ArgumentParser:
@@ -96,20 +117,41 @@ def guard(run: Callable[[argparse.Namespace], int], options: argparse.Namespace)
     from whyhang.schemas.errors import WhyhangError
 
     try:
-        return run(options)
+        status = run(options)
+        sys.stdout.flush()
     except WhyhangError as error:
         print(f"whyhang: {error.message}", file=sys.stderr)
         if error.hint:
             print(f"  help: {error.hint}", file=sys.stderr)
         return error.exit_status
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing is left to say.
-        return 0
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing is left to say.
+        _drop_output()
+        return 0
+    except OSError as error:
+        _drop_output()
+        if error.errno not in UNWRITTEN:
+            return _fault()
+        print(f"whyhang: cannot write the results: {error.strerror}", file=sys.stderr)
+        return 2
     except Exception:  # noqa: BLE001 - the last line of defence: say that the fault is ours
-        import traceback
+        return _fault()
+    return status
 
-        traceback.print_exc()
-        print("whyhang: internal error; please report it with the lines above", file=sys.stderr)
-        return 3
+
+def _drop_output() -> None:
+    """Forget what could not be printed: Python would try again at its end, and speak of it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fault() -> int:
+    import traceback
+
+    traceback.print_exc()
+    print("whyhang: internal error; please report it with the lines above", file=sys.stderr)
+    return 3

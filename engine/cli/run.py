@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
     from whyhang.engine.lane import Lane
+    from whyhang.engine.supervise import Supervisor
     from whyhang.schemas.config import Config
 
 # Set for the job where it does not say otherwise: block-buffered output looks like a hang. The
@@ -54,17 +54,29 @@ def run(options: argparse.Namespace) -> int:
     command = tuple(options.job[1:] if options.job[:1] == ["--"] else options.job)
     if not command:
         raise UsageError("no command given", hint="whyhang run -- torchrun … train.py")
+    try:
+        supervisor = _prepare(options, command)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 (no trouble of ours may keep the job from starting)
+        say(f"cannot prepare the watch ({error}): nobody watches this job")
+        supervisor = _unwatched(command)
+    return supervisor.run()
 
+
+def _prepare(options: argparse.Namespace, command: tuple[str, ...]) -> Supervisor:
+    """The job with all that watches it."""
     from whyhang.engine.configure import config_to
     from whyhang.engine.lookout import Lookout
     from whyhang.engine.supervise import Job, Supervisor
+    from whyhang.engine.temporary import temporary_directory
 
     path, config = _configure(options)
     marker = str(uuid.uuid4())
     store = Path(options.store or config.store.path).absolute()
     scratch = tuple(
         root / "jobs" / marker[:13]
-        for root in (store, Path(tempfile.gettempdir()) / f"whyhang-{os.getuid()}")
+        for root in (store, temporary_directory() / f"whyhang-{os.getuid()}")
     )
     plan = StreamPlan() if options.no_watch else _plan(options.log or config.progress.log)
     lanes = _lanes(plan, scratch)
@@ -80,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         "logs": [[log.path, log.start] for log in logs],
     }
     ras = bool(logs) and config.collect.ras != "never"
-    supervisor = Supervisor(
+    return Supervisor(
         job=Job(
             command=command,
             environ={**_added(marker, ras=ras), **os.environ, MARKER: marker},
@@ -92,7 +104,14 @@ def run(options: argparse.Namespace) -> int:
         may_stop=config.on_hang.action == "stop",
         grace_seconds=config.on_hang.grace,
     )
-    return supervisor.run()
+
+
+def _unwatched(command: tuple[str, ...]) -> Supervisor:
+    from whyhang.engine.supervise import Job, Supervisor
+
+    marker = str(uuid.uuid4())
+    environ = {**ADDED_ENVIRONMENT, **os.environ, MARKER: marker}
+    return Supervisor(job=Job(command=command, environ=environ, marker=marker), say=say)
 
 
 def _configure(options: argparse.Namespace) -> tuple[Path | None, Config]:

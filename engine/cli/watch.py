@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from whyhang.engine.cli.job_option import add_job_options, find_root
 from whyhang.engine.cli.rules_option import add_rules_option, find_rules, read_rules
+from whyhang.engine.temporary import temporary_directory
 from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         "logs": [[path, _size(path)] for path in logs],
         "scratch": [
             str(store / "jobs" / name),
-            str(Path(tempfile.gettempdir()) / f"whyhang-{os.getuid()}" / "jobs" / name),
+            str(temporary_directory() / f"whyhang-{os.getuid()}" / "jobs" / name),
         ],
         "store": str(store),
         "rules": None if rules is None else str(rules.absolute()),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +104,43 @@ def test_a_terminal_of_ascii_gets_an_answer(arguments: tuple[str, ...]) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u2026" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["fields", "config", "schema"])
+def test_full_disk_behind_stdout_is_told(command: str) -> None:
+    """Results that cannot be written are no fault of ours, and no success."""
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = run_alone(command, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "whyhang: cannot write the results: No space left on device\n"
+
+
+def test_reader_that_leaves_is_no_fault() -> None:
+    """`whyhang fields | head -1` ends quietly, also where the last lines wait in a buffer."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = run_alone("fields", stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_commands_do_without_a_stream(tmp_path: Path, number: int) -> None:
+    """A closed stdout or stderr changes no exit status and mixes nothing."""
+    rules = tmp_path / "hang.yaml"
+    rules.write_text("version: 2\n")
+    done = run_alone("diagnose", "/nonexistent", preexec_fn=lambda: os.close(number))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    done = run_alone("check", str(rules), preexec_fn=lambda: os.close(number))
+    assert done.returncode == 1
+
+
+def run_alone(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own."""
+    settings: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    settings.update(options)
+    done: subprocess.CompletedProcess[str] = subprocess.run(  # type: ignore[call-overload]
+        [sys.executable, "-m", "whyhang.engine", *words], text=True, check=False, **settings
+    )
+    return done

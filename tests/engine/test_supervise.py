@@ -134,6 +134,51 @@ def test_exit_status_is_the_commands(start: Start, command: tuple[str, ...], exp
     assert ("cannot start" in errors) == (expected in (126, 127))
 
 
+def test_empty_program_name_is_told(start: Start) -> None:
+    """An unset variable before the arguments is a command that cannot be started."""
+    process = start("--no-watch", "--", "")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 126
+    assert "cannot start ''" in errors
+
+
+def test_ignored_sigchld_loses_no_exit_status(start: Start) -> None:
+    """A launcher that ignores the end of its children does not keep `run` from noticing ours."""
+    ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
+    process = start("--no-watch", "--", "sh", "-c", "exit 7", preexec_fn=ignore)
+    assert process.wait(timeout=30) == 7
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 2), (1,), (0, 1, 2)])
+def test_closed_streams_stay_closed_and_cost_no_output(
+    start: Start, tmp_path: Path, closed: tuple[int, ...]
+) -> None:
+    """What the job prints into a pipe arrives, whichever other stream is closed."""
+    look = "import os; print([n for n in (0, 1, 2) if not os.path.exists(f'/proc/self/fd/{n}')])"
+    words = f'{sys.executable} -c "{look}" >{tmp_path}/closed; echo step 1/2; exit 5'
+
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    process = start("--", "sh", "-c", words, preexec_fn=close)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 5
+    assert output == ("" if 1 in closed else "step 1/2\n")
+    told = (tmp_path / "closed").read_text()
+    assert told == f"{[number for number in closed if number != 1]}\n"
+
+
+def test_job_starts_where_the_watch_cannot_be_prepared(start: Start, tmp_path: Path) -> None:
+    """A working directory that is gone costs the watch, not the training."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    process = start("--", "sh", "-c", "exit 7", cwd=gone, preexec_fn=gone.rmdir)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 7
+    assert "nobody watches this job" in errors
+
+
 def test_no_command_is_a_usage_error(start: Start) -> None:
     """Without a command there is nothing to run."""
     process = start()
