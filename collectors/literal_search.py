@@ -6,11 +6,16 @@ log looks like. Where it has no wheel, each literal is searched for by itself: s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
+from itertools import islice, zip_longest
 
 # The library keeps its fast search up to so many literals.
 MOST_LITERALS = 64
+# That search goes by the first four bytes, through masks of their halves. So many literals share a
+# set of masks: above 32 literals there are 16 sets, below 8.
+_FIRST_BYTES = 4
+_FEW_LITERALS, _FEW_MASKS, _MANY_MASKS = 32, 8, 16
 
 # Where literals stand between two places of a block, in order. Of literals that overlap the later
 # one may be left out: a line that holds a literal has a hit.
@@ -25,13 +30,31 @@ def search_for(literals: tuple[bytes, ...]) -> Search:
     except ImportError:
         return partial(search_singly, literals)
     # Only "leftmost" has the fast search.
-    automaton = BytesAhoCorasick(literals, matchkind=MatchKind.LeftmostFirst)
+    automaton = BytesAhoCorasick(alike_together(literals), matchkind=MatchKind.LeftmostFirst)
 
     def search(block: bytes, start: int, end: int) -> list[int]:
         with memoryview(block)[start:end] as part:
             return [start + at for _, at, _ in automaton.find_matches_as_indexes(part)]
 
     return search
+
+
+def alike_together(literals: Iterable[bytes]) -> list[bytes]:
+    """The literals in the order in which those that begin alike share masks.
+
+    The library deals literals out to its masks in turn. The fewer bytes a mask lets through, the
+    fewer places of a log stop the search: on logs it saves a quarter to a half of the time.
+    """
+    alike = sorted(set(literals), key=_low_halves)
+    masks = _FEW_MASKS if len(alike) <= _FEW_LITERALS else _MANY_MASKS
+    share, more = divmod(len(alike), masks)
+    rest = iter(alike)
+    groups = [list(islice(rest, share + (mask < more))) for mask in range(masks)]
+    return [literal for turn in zip_longest(*groups) for literal in turn if literal is not None]
+
+
+def _low_halves(literal: bytes) -> tuple[bytes, bytes]:
+    return bytes(byte & 0x0F for byte in literal[:_FIRST_BYTES]), literal
 
 
 def search_singly(literals: tuple[bytes, ...], block: bytes, start: int, end: int) -> list[int]:

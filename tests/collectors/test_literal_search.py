@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from whyhang.collectors.literal_search import MOST_LITERALS, Search, search_for, search_singly
+from whyhang.collectors.literal_search import (
+    MOST_LITERALS,
+    Search,
+    alike_together,
+    search_for,
+    search_singly,
+)
 from whyhang.collectors.log_gate import LITERALS as FAULTS
 from whyhang.collectors.preset_patterns import FAMILIES
 
@@ -59,3 +65,16 @@ def test_the_fast_search_is_kept() -> None:
     """With more literals than it takes, the library would silently be ten times slower."""
     assert len(FAULTS) <= MOST_LITERALS
     assert all(len(family.literals or ()) <= MOST_LITERALS for family in FAMILIES)
+
+
+@given(st.sets(st.binary(min_size=4, max_size=6), max_size=MOST_LITERALS))
+def test_arranged_literals_are_the_same_and_alike_where_they_share_masks(
+    literals: set[bytes],
+) -> None:
+    """All are kept; dealt out in turn, each mask gets neighbours of one order."""
+    arranged = alike_together(literals)
+    assert sorted(arranged) == sorted(literals)
+    masks = 8 if len(literals) <= 32 else 16
+    shared = [arranged[mask::masks] for mask in range(masks)]
+    low_halves = [bytes(b & 0x0F for b in literal[:4]) for group in shared for literal in group]
+    assert low_halves == sorted(low_halves)
