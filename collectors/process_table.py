@@ -118,7 +118,6 @@ def read_process(
     pid = identity.pid
     stat = procfs.read_stat(pid)
     status = procfs.read_status(pid)
-    tracer = status.get("TracerPid", "")
     home = (identity.environ or {}).get("HOME", "")
     os_threads = procfs.read_os_threads(pid)
     words = identity.cmdline or procfs.read_cmdline(pid)
@@ -143,7 +142,7 @@ def read_process(
         cpu_seconds=stat.cpu_seconds if stat is not None else None,
         io=procfs.read_io(pid),
         exit=_exit_of(stat, status),
-        tracer_pid=int(tracer) if tracer.isdigit() else None,
+        tracer_pid=procfs.tracer_of(status),
         run_queue_seconds=procfs.read_run_queue_seconds(pid),
         cpus_allowed=status.get("Cpus_allowed_list") or None,
         os_threads=os_threads,

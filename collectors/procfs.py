@@ -96,6 +96,20 @@ def read_status(pid: int) -> Mapping[str, str]:
     return {key: value.strip() for key, colon, value in (x.partition(":") for x in lines) if colon}
 
 
+def tracer_of(status: Mapping[str, str]) -> int | None:
+    """Who holds a process by its ``/proc/PID/status``; 0 for nobody, None where that is unknown.
+
+    py-spy, whoever started it (another whyhang, a person), holds a process for a moment only: it
+    counts as nobody, unless it stands still itself and will not let go.
+    """
+    tracer = status.get("TracerPid", "")
+    if not tracer.isdigit():
+        return None
+    sampler = read_stat(int(tracer)) if tracer != "0" else None
+    passes = sampler is not None and sampler.name == "py-spy" and sampler.state not in _STOPPED
+    return 0 if passes else int(tracer)
+
+
 def read_inner_pid(pid: int, tid: int | None = None) -> int | None:
     """The number of a process or thread in its own PID namespace, where that lies below ours.
 

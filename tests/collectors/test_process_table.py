@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from whyhang.collectors import procfs
 from whyhang.collectors.process_table import list_processes
 from whyhang.schemas.process import Process
 from whyhang.schemas.process_codec import encode_process
@@ -384,3 +385,50 @@ def test_an_argument_tells_the_local_rank(start: Start) -> None:
         child = start(sys.executable, "-c", WAIT, *words, RANK="11")
         (process,) = list_processes(node="n", root=child.pid)
         assert (process.rank, process.local_rank) == (11, 3)
+
+
+HOLD = """
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+libc.prctl(15, sys.argv[2].encode(), 0, 0, 0)
+seize, interrupt = 0x4206, 0x4207
+if libc.ptrace(seize, int(sys.argv[1]), None, None):
+    print("refused", flush=True)
+    sys.exit()
+libc.ptrace(interrupt, int(sys.argv[1]), None, None)
+os.waitpid(int(sys.argv[1]), 0x40000000)
+print("ready", flush=True)
+if sys.argv[3] == "stopped":
+    os.kill(os.getpid(), signal.SIGSTOP)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "counts"),
+    [("gdb", "running", True), ("py-spy", "running", False), ("py-spy", "stopped", True)],
+)
+def test_a_sampler_that_passes_by_is_no_tracer(
+    start: Start, name: str, how: str, counts: bool
+) -> None:
+    """Two looks at one job at a time accuse nobody; a debugger, or a sampler that is stuck, do."""
+    held = start(sys.executable, "-c", WAIT, RANK="0", WORLD_SIZE="1")
+    tracer = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(held.pid), name, how],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert tracer.stdout is not None
+        if tracer.stdout.readline() == "refused\n":
+            pytest.skip("needs the right to trace")
+        while how == "stopped" and "(stopped)" not in procfs.read_status(tracer.pid)["State"]:
+            time.sleep(0.01)
+        (process,) = list_processes(node="n", root=held.pid)
+        assert process.state == "t"
+        assert process.tracer_pid == (tracer.pid if counts else 0)
+    finally:
+        tracer.kill()
+        tracer.communicate()
