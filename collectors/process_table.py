@@ -25,7 +25,7 @@ from whyhang.collectors.ranks import JobEnvironment, parse_job_environment
 from whyhang.collectors.titles import ENGINE, PLACED, local_rank_in, ranks_by_title, title_of
 from whyhang.collectors.unread_ranks import closed_siblings, closed_trainers
 from whyhang.collectors.visible_devices import NO_DEVICE, Device, device_of, visible_devices
-from whyhang.schemas.environment import MARKER
+from whyhang.schemas.environment import MARKER, is_marked
 from whyhang.schemas.process import Process
 from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
 
@@ -276,7 +276,9 @@ def _marked(table: Mapping[int, Identity], marker: str | None) -> set[int]:
     if marker is None:
         return set()
     return {
-        pid for pid, identity in table.items() if (identity.environ or {}).get(MARKER) == marker
+        pid
+        for pid, identity in table.items()
+        if is_marked((identity.environ or {}).get(MARKER), marker)
     }
 
 

@@ -8,12 +8,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from whyhang.schemas.environment import MARKER
+from whyhang.schemas.environment import MARKER, is_marked
 
 
 def marked_processes(marker: str, name: str = MARKER) -> Iterator[int]:
     """The pids of all processes that carry the variable with this value, but for ourselves."""
-    wanted = f"{name}={marker}".encode()
+    prefix = f"{name}="
     for path in Path("/proc").iterdir():
         if not path.name.isdigit() or int(path.name) == os.getpid():
             continue
@@ -21,8 +21,10 @@ def marked_processes(marker: str, name: str = MARKER) -> Iterator[int]:
             environ = (path / "environ").read_bytes()
         except OSError:
             continue
-        if wanted in environ.split(b"\0"):
-            yield int(path.name)
+        for entry in environ.decode("utf-8", "surrogateescape").split("\0"):
+            if entry.startswith(prefix) and is_marked(entry.removeprefix(prefix), marker):
+                yield int(path.name)
+                break
 
 
 def kill_marked(marker: str, name: str = MARKER) -> None:

@@ -21,7 +21,7 @@ from whyhang.engine.streams import (
     inspect_stream,
     plan_streams,
 )
-from whyhang.schemas.environment import MARKER
+from whyhang.schemas.environment import MARKER, nested
 from whyhang.schemas.errors import UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +95,11 @@ def _prepare(options: argparse.Namespace, command: tuple[str, ...]) -> Superviso
     return Supervisor(
         job=Job(
             command=command,
-            environ={**_added(marker, ras=ras), **os.environ, MARKER: marker},
+            environ={
+                **_added(marker, ras=ras),
+                **os.environ,
+                MARKER: nested(os.environ.get(MARKER), marker),
+            },
             marker=marker,
         ),
         say=say,
@@ -110,7 +114,7 @@ def _unwatched(command: tuple[str, ...]) -> Supervisor:
     from whyhang.engine.supervise import Job, Supervisor
 
     marker = str(uuid.uuid4())
-    environ = {**ADDED_ENVIRONMENT, **os.environ, MARKER: marker}
+    environ = {**ADDED_ENVIRONMENT, **os.environ, MARKER: nested(os.environ.get(MARKER), marker)}
     return Supervisor(job=Job(command=command, environ=environ, marker=marker), say=say)
 
 

@@ -134,7 +134,8 @@ def _marker(root: int) -> str:
     from whyhang.collectors.procfs import read_environ
     from whyhang.schemas.environment import MARKER
 
-    return (read_environ(root) or {}).get(MARKER) or str(uuid.uuid4())
+    marked = (read_environ(root) or {}).get(MARKER)
+    return marked.rpartition(",")[2] if marked else str(uuid.uuid4())
 
 
 def _size(path: str) -> int:

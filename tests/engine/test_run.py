@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from whyhang.engine.cli.demo import prepare
-from whyhang.engine.orphans import marked_processes
+from whyhang.engine.orphans import kill_marked, marked_processes
+from whyhang.schemas.environment import MARKER, is_marked, nested
 
 pytestmark = pytest.mark.integration
 
@@ -178,6 +179,24 @@ def test_certain_hang_is_stopped_where_that_is_wanted(run: Run, tmp_path: Path) 
     assert {path.name for path in (incident / "samples").iterdir()} == {"0", "1"}
     assert (incident / "diagnosis.md").is_file()
     shutil.rmtree(job)
+
+
+def test_a_run_inside_a_run_belongs_to_both(run: Run) -> None:
+    """What is stopped from outside is found, although a `run` within has marked it, too."""
+    look = "import os; print(os.environ['WHYHANG_JOB'])"
+    done = run(
+        *("--no-watch", "--", sys.executable, "-m", "whyhang.engine", "run", "--no-watch", "--"),
+        *(sys.executable, "-c", look),
+    )
+    outer, inner = done.stdout.strip().split(",")[-2:]
+    assert is_marked(done.stdout.strip(), outer)
+    assert is_marked(done.stdout.strip(), inner)
+    assert not is_marked(outer, inner)
+    sleeper = subprocess.Popen(
+        ["sleep", "100"], env={**os.environ, MARKER: nested(outer, inner)}, start_new_session=True
+    )
+    kill_marked(outer)
+    assert sleeper.wait(timeout=10) == -signal.SIGKILL
 
 
 def test_command_that_never_trained_is_no_incident(run: Run, tmp_path: Path) -> None:
