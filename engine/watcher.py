@@ -11,11 +11,12 @@ import json
 import math
 import os
 import platform
+import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from whyhang.engine.configure import config_from
 from whyhang.engine.log_watch import LogWatch
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from whyhang.schemas.diagnosis import Diagnosis
     from whyhang.schemas.process import Process
     from whyhang.schemas.progress import Progress
+
+T = TypeVar("T")
 
 POLL_SECONDS = 1.0
 NICENESS = 10
@@ -76,7 +79,11 @@ class Watcher:
         self._failures = 0
 
     def run(self) -> int:
-        """Watch until the job has ended."""
+        """Watch until the job has ended, then tell how; our exit status."""
+        return self.finish(self.watch())
+
+    def watch(self) -> Mapping[str, Any]:
+        """Watch until the job has ended; how it did."""
         self._voice.note(f"watching process {self._pid}")
         expired = time.time() - self._config.store.keep
         for directory in self._settings["scratch"]:
@@ -85,10 +92,9 @@ class Watcher:
         sweep_stagings(Path(self._settings["store"]), time.time())
         while True:
             ending = self._orders.wait(POLL_SECONDS)
+            if ending is not None:
+                return ending
             try:
-                if ending is not None:
-                    self._finish(ending)
-                    return 0
                 self._step()
                 self._failures = 0
             except Exception:  # noqa: BLE001 (nothing may end the watch)
@@ -96,8 +102,15 @@ class Watcher:
                 # What fails at each poll is noted less and less often.
                 if self._failures & (self._failures - 1) == 0:
                     self._voice.note(traceback.format_exc())
-                if ending is not None:
-                    return 1
+
+    def finish(self, ending: Mapping[str, Any]) -> int:
+        """Report how the job ended; our exit status."""
+        try:
+            self._finish(ending)
+        except Exception:  # noqa: BLE001 (a bystander to the last)
+            self._voice.note(traceback.format_exc())
+            return 1
+        return 0
 
     def prime(self, past: Progress, gaps: Sequence[float], *, stepped: bool) -> None:
         """Begin with what the log of a job that already runs tells of its past."""
@@ -386,7 +399,27 @@ def be_modest() -> None:
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
 
 
+def modestly(work: Callable[[], T]) -> T:
+    """Do something in a thread that leaves CPU and memory to the training.
+
+    A priority once given up is not had back without rights, but it is a thread's own: whoever calls
+    this keeps it.
+    """
+    done: list[T] = []
+
+    def begin() -> None:
+        be_modest()
+        done.append(work())
+
+    thread = threading.Thread(target=begin, name="whyhang-watch")
+    thread.start()
+    thread.join()
+    return done[0]
+
+
 def main(arguments: list[str]) -> int:
     """Run the watcher; the argument is the descriptor towards the supervisor."""
-    be_modest()
-    return Watcher(read_settings(), int(arguments[0])).run()
+    watcher = Watcher(read_settings(), int(arguments[0]))
+    ending = modestly(watcher.watch)
+    # Nobody trains any more, and the supervisor does not wait for long.
+    return watcher.finish(ending)
