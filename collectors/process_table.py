@@ -64,7 +64,10 @@ def list_processes(
     else:
         chosen = _of_tree(table, trainers, root, marker)
         trainers &= chosen
-        if not trainers and not any(x.kind == "trainer" for x in earlier.values()):
+        were = {pid: process for pid, process in earlier.items() if process.kind == "trainer"}
+        if not trainers and were:
+            table, trainers = _nameless_still(table, chosen - ours, were)
+        elif not trainers:
             table, trainers = _lone_trainer(table, chosen - ours)
             trainers = trainers or closed_trainers(table, chosen - ours)
     table = _ranked_by_title(table, trainers)
@@ -318,6 +321,24 @@ def _lone_trainer(
         return table, frozenset(x.pid for x in peers)
     alone = replace(top, job=replace(top.job, rank=0, local_rank=0, world_size=1))
     return {**table, top.pid: alone}, frozenset((top.pid,))
+
+
+def _nameless_still(
+    table: Mapping[int, Identity], tree: Collection[int], were: Mapping[int, Process]
+) -> tuple[Mapping[int, Identity], frozenset[int]]:
+    """The trainers of an earlier table that no environment names, as far as they are still there.
+
+    Others than these are no trainers now: what is left of a job is not its lone rank.
+    """
+    still = {
+        pid: replace(
+            table[pid],
+            job=replace(table[pid].job, rank=process.rank, local_rank=process.local_rank),
+        )
+        for pid, process in were.items()
+        if pid in tree and table[pid].is_python
+    }
+    return {**table, **still}, frozenset(still)
 
 
 def _ranked_by_title(

@@ -260,6 +260,33 @@ def test_a_job_without_ranks_is_rank_0(start: Start) -> None:
     assert (alone.kind, alone.rank) == ("other", None)
 
 
+def test_a_job_without_ranks_stays_rank_0(start: Start) -> None:
+    """Seen again it is the same rank, also once it has started workers; it has not exited."""
+    code = (
+        "import multiprocessing, os, sys, time\n"
+        "if __name__ == '__main__':\n"
+        "    os.write(1, b'ready\\n')\n"
+        "    sys.stdin.readline()\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    sleeper = {'target': time.sleep, 'args': (100,), 'daemon': True}\n"
+        "    for _ in range(2): spawn.Process(**sleeper).start()\n"
+        "    os.write(1, b'ready\\n')\n"
+        "    sys.stdin.read()\n"
+    )
+    process = start(sys.executable, "-c", code)
+    known = list_processes(node="n", root=process.pid)
+    assert [(p.kind, p.rank) for p in list_processes(node="n", root=process.pid, known=known)] == [
+        ("trainer", 0)
+    ]
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "ready\n"
+    later = list_processes(node="n", root=process.pid, known=known)
+    assert [p.pid for p in later if p.kind == "trainer"] == [process.pid]
+
+
 def test_a_root_that_is_gone_leaves_an_empty_table() -> None:
     """No process, no error."""
     assert list_processes(node="n", root=2**22 + 5) == ()
