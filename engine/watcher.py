@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whyhang.engine.configure import config_from
+from whyhang.engine.early import EarlyLooks
 from whyhang.engine.log_watch import LogWatch
 from whyhang.engine.orders import Orders, read_settings
 from whyhang.engine.streams import LogFile
@@ -41,9 +42,6 @@ POLL_SECONDS = 1.0
 NICENESS = 10
 # The kernel shall prefer us to the training when memory runs out.
 OOM_SCORE = "500"
-# A collective's timeout (ten minutes, often) destroys the evidence before a slow job's threshold.
-EARLY_SECONDS = 240.0
-EARLY_SAMPLES = 3
 # The relay's copy of the last lines may still be on its way.
 LAST_LINES_SECONDS = 0.3
 # How often the trainers are looked after: a few reads of /proc, and all of it once they are gone.
@@ -65,8 +63,7 @@ class Watcher:
         self._log = LogWatch(logs, self._config, time.monotonic())
         self._voice = Voice([Path(path) for path in settings["scratch"]], self._config.on_hang)
         self._stall: Stall | None = None
-        self._early: Stall | None = None
-        self._early_due = EARLY_SECONDS
+        self._early = EarlyLooks(self._open)
         self._aftermath: Aftermath | None = None
         self._known: tuple[Process, ...] | None = None
         self._attempt: Attempt | None = None
@@ -118,7 +115,7 @@ class Watcher:
 
     def leave(self) -> None:
         """Give up the watch; a verdict that was given stays."""
-        self._drop_early()
+        self._early.drop()
         if self._stall is not None:
             (self._stall.release if self._stall.is_concluded else self._stall.discard)()
 
@@ -204,7 +201,7 @@ class Watcher:
         from whyhang.engine.aftermath import Aftermath
 
         self._aftermath = Aftermath(time.monotonic())
-        self._drop_early()
+        self._early.drop()
         self._act_on(stall, diagnosis, event="hang")
         self._voice.say(f"reports: {stall.publish(self._log, keep=True)}")
 
@@ -255,14 +252,12 @@ class Watcher:
     def _begin_attempt(self, now: float) -> None:
         """The ranks were started again: what stood still has ended, the watch begins anew."""
         self._voice.note("another attempt of the job has begun")
-        stall, spare = self._stall or self._early, self._early
-        self._stall = self._early = self._aftermath = None
-        self._early_due = EARLY_SECONDS
+        stall = self._stall or self._early.take()
+        self._stall = self._aftermath = None
         # Who trains now is counted at their first step, as ever.
         self._known = None
         try:
-            if spare is not None and spare is not stall:
-                spare.discard()
+            self._early.drop()
             if stall is not None and stall.is_concluded:
                 stall.release()
             elif stall is not None:
@@ -278,11 +273,6 @@ class Watcher:
             self._voice.notify(stall, diagnosis, event="hang")
         self._voice.say(f"reports: {stall.publish(self._log)}")
 
-    def _drop_early(self) -> None:
-        if self._early is not None:
-            self._early.discard()
-            self._early = None
-
     def _wants_stop(self, diagnosis: Diagnosis) -> bool:
         """Only a hang that is certain, and that nothing has moved since."""
         return (
@@ -295,18 +285,8 @@ class Watcher:
 
     def _sample_early(self, now: float) -> None:
         """Keep evidence of a long silence that is not suspect yet: the job may end in it."""
-        if self._by_log_alone:
-            return
-        silent = self._log.watch.silent_for(now)
-        if silent < EARLY_SECONDS:
-            self._drop_early()
-            self._early_due = EARLY_SECONDS
-        elif silent >= self._early_due and not self._orders.blind:
-            self._early_due = silent + EARLY_SECONDS
-            if self._early is not None and self._early.samples >= EARLY_SAMPLES:
-                self._drop_early()
-            self._early = self._early or self._open()
-            self._early.look(self._log, deep=False)
+        if not self._by_log_alone and not self._orders.blind:
+            self._early.look(self._log.watch.silent_for(now), self._log)
 
     def _finish(self, ending: Mapping[str, Any]) -> None:
         """The job has ended: a failure is an incident of its own."""
@@ -316,7 +296,7 @@ class Watcher:
         try:
             self._report_ending(code, interrupted=bool(ending.get("interrupted")))
         finally:
-            self._drop_early()
+            self._early.drop()
             self._voice.wait(NOTIFY_SECONDS)
 
     def _report_ending(self, code: int | None, *, interrupted: bool) -> None:
@@ -339,7 +319,7 @@ class Watcher:
         self._log.poll(time.monotonic())
         trained = self._known or self._log.events() or self._log.has_steps
         if stall is None:
-            stall, self._early = self._early, None
+            stall = self._early.take()
         if stall is None and not trained:
             # A command that failed before it trained: its own words say all there is to say.
             return
@@ -353,7 +333,9 @@ class Watcher:
     def _remember(self, processes: tuple[Process, ...]) -> None:
         from whyhang.engine.attempt import Attempt
         from whyhang.engine.flight_pickup import FlightPickup
+        from whyhang.engine.group_timeout import group_timeout
 
+        self._early.expect(group_timeout(process.cmdline or () for process in processes))
         self._known = processes
         self._attempt, self._announced = Attempt(processes), False
         self._flight = FlightPickup()

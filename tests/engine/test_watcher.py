@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.patience import LONG_SECONDS
-from whyhang.engine import aftermath, stall, watcher
+from whyhang.engine import aftermath, early, stall, watcher
 from whyhang.engine.configure import config_to
 from whyhang.engine.watcher import Watcher
 from whyhang.schemas.config import Config, DetectConfig, OnHangConfig
@@ -216,12 +216,13 @@ def test_a_timeout_before_the_threshold_is_diagnosed(
     play: Callable[..., Scene], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A collective's timeout ends the job: the early samples show where it stood."""
-    monkeypatch.setattr(watcher, "EARLY_SECONDS", 0.5)
+    monkeypatch.setattr(early, "SHARE_OF_TIMEOUT", 0.5 / 600)
+    monkeypatch.setattr(early, "LEAST_SECONDS", 0.0)
     scene = play(detect=DetectConfig(stall=600.0))
-    scene.watcher._early_due = 0.5
+    scene.watcher._early.expect(None)
     assert scene.trainer
     scene.train()
-    scene.until(lambda: scene.watcher._early is not None)
+    scene.until(lambda: scene.watcher._early.stall is not None)
     with scene.log.open("a") as file:
         file.write(TIMEOUT)
     os.killpg(scene.job.pid, signal.SIGKILL)
@@ -237,9 +238,10 @@ def test_by_the_log_alone(
     play: Callable[..., Scene], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`mode: log` tells that steps stop and go on; it samples nothing and names nobody."""
-    monkeypatch.setattr(watcher, "EARLY_SECONDS", 0.5)
+    monkeypatch.setattr(early, "SHARE_OF_TIMEOUT", 0.5 / 600)
+    monkeypatch.setattr(early, "LEAST_SECONDS", 0.0)
     scene = play(detect=DetectConfig(mode="log", stall=2.0, confirm=0.2))
-    scene.watcher._early_due = 0.5
+    scene.watcher._early.expect(None)
     assert scene.trainer
     scene.train()
     scene.until(lambda: scene.state == "confirmed")
@@ -248,5 +250,5 @@ def test_by_the_log_alone(
     scene.until(lambda: scene.noted("the job makes progress again"))
     scene.until(lambda: scene.state == "confirmed")
     scene.watcher._finish({"exit": 1})
-    assert scene.watcher._early is None
+    assert scene.watcher._early.stall is None
     assert scene.incidents() == spooled(tmp_path) == []
