@@ -187,6 +187,8 @@ def _entry(value: Mapping[Any, Any], place: int) -> FlightEntry:
     state = _text(value.get("state")) or "scheduled"
     retired = value.get("retired") is True
     seq = _integer(value.get("collective_seq_id", value.get("seq_id")))
+    # Old releases have one number for collectives and transfers.
+    p2p_seq = _integer(value.get("p2p_seq_id")) if "p2p_seq_id" in value else seq
     completed = (_integer(value.get("time_discovered_completed_ns")) or 0) > 0
     return FlightEntry(
         record=place if record is None else record,
@@ -194,7 +196,7 @@ def _entry(value: Mapping[Any, Any], place: int) -> FlightEntry:
         group_id=_integer(value.get("pg_id")),
         op=op,
         seq=seq or 0,
-        p2p_seq=_integer(value.get("p2p_seq_id")) or 0,
+        p2p_seq=p2p_seq or 0,
         is_p2p=value.get("is_p2p") is True or "->" in op or "<-" in op,
         state="completed" if completed else state,
         retired=retired,

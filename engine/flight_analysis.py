@@ -19,6 +19,7 @@ from whyhang.engine.flight_record import (
     is_symmetric,
     operation,
 )
+from whyhang.engine.flight_stale import stale_ranks
 from whyhang.schemas.flight_recorder import FlightDump, FlightEntry
 from whyhang.schemas.rankset import RankSet
 
@@ -64,7 +65,8 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlightAnalysis:
-    """What the dumps show. ``unread`` are ranks of the job without a dump.
+    """What the dumps show. ``unread`` are ranks of the job without a dump that tells of the hang;
+    those of them in ``stale`` have an older one.
 
     ``lagging`` are ranks that have not finished what their peers have, suspects or not;
     ``sizes`` holds unfinished collectives to which ranks brought different sizes or operations.
@@ -75,6 +77,7 @@ class FlightAnalysis:
     suspects: tuple[FlightSuspect, ...]
     lagging: RankSet
     unread: RankSet
+    stale: RankSet
     sizes: Mapping[Operation, Mapping[int, str]]
     stuck: tuple[Operation, ...]
 
@@ -86,14 +89,20 @@ class FlightAnalysis:
 
 def analyse(dumps: Sequence[FlightDump], *, world_size: int | None = None) -> FlightAnalysis:
     """Find out for whom the ranks wait, supposing that the job hangs."""
-    return _Analysis(FlightRecord(dumps, world_size)).run()
+    record = FlightRecord(dumps, world_size)
+    stale = stale_ranks(record)
+    if stale:
+        fresh = [dump for dump in dumps if dump.rank not in stale]
+        record = FlightRecord(fresh, len(record.world))
+    return _Analysis(record, stale).run()
 
 
 class _Analysis:
     """One run; holds what is asked of the record again and again."""
 
-    def __init__(self, record: FlightRecord) -> None:
+    def __init__(self, record: FlightRecord, stale: frozenset[int]) -> None:
         self.record = record
+        self.stale = stale
         self.pending = {rank: record.pending(rank) for rank in record.dumps}
         self.fronts = {rank: self._front(rank) for rank in self.pending}
         self._finished_elsewhere: dict[tuple[GroupKey, int], bool] = {}
@@ -117,6 +126,7 @@ class _Analysis:
             suspects=tuple(sorted(suspects, key=lambda suspect: suspect.rank)),
             lagging=RankSet(self.lagging),
             unread=RankSet(rank for rank in self.record.world if rank not in self.record.dumps),
+            stale=RankSet(self.stale),
             sizes=self.odd,
             stuck=tuple(op for end in ends for op in end.nodes if isinstance(op, Operation)),
         )
@@ -127,18 +137,22 @@ class _Analysis:
             return False
         if self.fronts[rank]:
             return True
+        if self.pending[rank]:
+            return False
         dump = self.record.dumps[rank]
         return bool(dump.entries or dump.status) and not self.record.is_unfinished(rank)
 
     def _front(self, rank: int) -> dict[Operation, FlightEntry]:
         """The oldest unfinished operation of a rank: several where transfers go in one batch."""
         fronts: dict[Operation, FlightEntry] = {}
-        batch: tuple[str, int] | None = None
+        batch: tuple[str, int, int] | None = None
         for entry in self.pending[rank]:
             op = self._operation(rank, entry)
             if op is None:
-                continue  # the frame around a batch: its members follow or precede it
-            here = (entry.group, entry.p2p_seq) if entry.is_p2p else None
+                if not fronts and self.record.is_memberless(rank, entry):
+                    return {}  # what the rank waits in was overwritten
+                continue  # the end of a batch: its members stand before it
+            here = (entry.group, entry.seq, entry.p2p_seq) if entry.is_p2p else None
             if fronts and (batch is None or here != batch):
                 break
             fronts.setdefault(op, entry)
@@ -239,11 +253,19 @@ class _Analysis:
                     rank=rank, reason=reason, waiting=waiting, operation=self._waited_in(rank, end)
                 )
                 (weak if reason == "no_dump" else strong).append(suspect)
-        if strong:
-            return strong
+        return strong or (weak if self._blames_unread(ends) else [])
+
+    def _blames_unread(self, ends: list[_End]) -> bool:
+        """Whether nothing but ranks without a dump can hold the job up.
+
+        A dump may as well not have been gathered: all others must wait for such ranks, and for
+        nobody else.
+        """
         unread = len(self.unread)
         size = len(self.record.world)
-        return weak if unread <= max(1, MAX_UNREAD_SHARE * size) and 2 * unread < size else []
+        if unread > max(1, MAX_UNREAD_SHARE * size) or 2 * unread >= size or len(self.stale) > 1:
+            return False
+        return all(end.nodes[0] in self.unread for end in ends)
 
     def _at_fault(self, end: _End) -> Iterable[tuple[int, Reason]]:
         if len(end.nodes) > 1:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from whyhang.engine.flight_batches import Batches
 from whyhang.schemas.flight_recorder import FlightDump, FlightEntry, GroupStatus
 
 Standing: TypeAlias = Literal["pending", "done", "absent", "unknown"]
@@ -51,14 +52,21 @@ class FlightRecord:
         self._last: dict[tuple[int, GroupKey], int] = {}
         self._records: dict[tuple[GroupKey, int], dict[int, list[FlightEntry]]] = {}
         self._mixed: set[GroupKey] = set()
+        self._gloo: set[GroupKey] = set()
+        # Groups with a collective that may be over on one rank before another has come to it.
+        self._one_sided: set[GroupKey] = set()
+        self._batches = {dump.rank: Batches(dump.entries) for dump in dumps}
         for dump in dumps:
             for entry in dump.entries:
                 self._add(dump.rank, entry)
         self._status = {dump.rank: self._named_status(dump) for dump in dumps}
         self._untrusted = self._distrust()
+        self._last_over = self._find_last_over()
 
     def _add(self, rank: int, entry: FlightEntry) -> None:
         key = self.key(rank, entry.group)
+        if entry.backend == "gloo":
+            self._gloo.add(key)
         if entry.is_p2p:
             self._mixed.add(key)
             return
@@ -66,6 +74,18 @@ class FlightRecord:
         self._last[place] = max(self._last.get(place, -1), entry.seq)
         records = self._records.setdefault((key, entry.seq), {})
         records.setdefault(rank, []).append(entry)
+
+    def _find_last_over(self) -> dict[tuple[int, GroupKey], int]:
+        found: dict[tuple[int, GroupKey], int] = {}
+        for (key, seq), records in self._records.items():
+            for rank, entries in records.items():
+                if not is_symmetric(entries):
+                    self._one_sided.add(key)
+                elif seq > found.get((rank, key), -1) and all(
+                    self._is_over(rank, entry) for entry in entries
+                ):
+                    found[rank, key] = seq
+        return found
 
     def _derive_members(self, dumps: Sequence[FlightDump]) -> dict[str, tuple[int, ...]]:
         """Members of groups whose configuration is not recorded: whoever has a record in them."""
@@ -117,6 +137,19 @@ class FlightRecord:
         """The last collective of the group that is over on a rank."""
         status = self.status(rank, key)
         return None if status is None else status.completed
+
+    def last_over(self, rank: int, key: GroupKey) -> int:
+        """The last collective that is over on a rank and needed all ranks of the group; else -1."""
+        recorded = self._last_over.get((rank, key), -1)
+        completed = None if key in self._one_sided else self.last_completed(rank, key)
+        return recorded if completed is None else max(recorded, completed)
+
+    def counts_collectives(self, key: GroupKey) -> bool:
+        """Whether the same number is the same collective on all ranks of the group.
+
+        gloo's numbers count transfers as well, which every rank has its own of.
+        """
+        return key not in self._mixed or key not in self._gloo
 
     def status(self, rank: int, key: GroupKey) -> GroupStatus | None:
         """A rank's numbers of a group, where they count collectives."""
@@ -170,12 +203,23 @@ class FlightRecord:
         dump = self.dumps.get(rank)
         return [] if dump is None else [e for e in dump.entries if not self._is_over(rank, e)]
 
+    def is_memberless(self, rank: int, entry: FlightEntry) -> bool:
+        """Whether a record ends a batch of transfers of which no other record is left."""
+        return entry.transfer is None and self._batches[rank].is_memberless(entry)
+
     def _is_over(self, rank: int, entry: FlightEntry) -> bool:
         """Whether a rank is done with a record.
 
         gloo only retires a record. NCCL retires works that were aborted as well, with no sign of
-        completion; the group's numbers then decide, or what else the rank's records show.
+        completion; the group's numbers then decide, or what else the rank's records show. What
+        went in a batch is over with the batch.
         """
+        batch = self._batches[rank]
+        frame = batch.frame(entry)
+        if frame is not None:
+            return self._is_over(rank, frame)
+        if batch.is_left(entry):
+            return True
         if entry.state == "completed" or (entry.retired and entry.backend == "gloo"):
             return True
         completed = None if entry.is_p2p else self.last_completed(rank, self.key(rank, entry.group))

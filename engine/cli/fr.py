@@ -18,7 +18,7 @@ _REASONS = {
     "odd": "brought another operation or other sizes than the rest",
     "crossed": "waits in another operation than the ranks that wait for it",
     "not_started": "has enqueued it, but not started it",
-    "no_dump": "left no dump, and all others have come",
+    "no_dump": "no dump tells where it is, and all others have come",
 }
 MAX_GROUPS_SHOWN = 40
 
@@ -71,6 +71,7 @@ def _document(analysis: FlightAnalysis, problems: Mapping[int, str]) -> dict[str
         "world_size": len(record.world),
         "ranks": str(_ranks(record.dumps)),
         "unread": str(analysis.unread),
+        "stale": str(analysis.stale),
         "problems": {str(rank): why for rank, why in problems.items()},
         "groups": [_group(analysis, key) for key in record.groups()],
         "waiting": [_waiting(analysis, waiting) for waiting in analysis.waiting],
@@ -144,8 +145,11 @@ def _lines(analysis: FlightAnalysis, problems: Mapping[int, str]) -> Iterator[st
     yield f"flight recorder dumps of {len(record.dumps)} of {len(record.world)} ranks"
     for rank, why in list(problems.items())[:20]:
         yield f"  rank {rank} unread: {why}"
-    if analysis.unread:
-        yield f"  no dump: ranks {analysis.unread.format(8)}"
+    missing = analysis.unread - analysis.stale
+    if missing:
+        yield f"  no dump: ranks {missing.format(8)}"
+    if analysis.stale:
+        yield f"  dump of an earlier moment, not used: ranks {analysis.stale.format(8)}"
     yield "what each rank waits in, oldest first:"
     together: dict[tuple[str, str], list[int]] = {}
     for waiting in analysis.waiting:

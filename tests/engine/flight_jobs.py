@@ -211,7 +211,8 @@ class Recorder:
     ``ring`` is how many records a rank keeps, ``lost`` are ranks without a dump. ``aborted``: the
     watchdog has retired everything. ``timed``: starts of kernels are recorded. ``split``: one
     operation in so many stands in two records of one number, as coalesced ones do. ``id_step``:
-    groups of other backends lie between the numbers of the groups.
+    groups of other backends lie between the numbers of the groups. ``batches``: every transfer goes
+    in a batch of its own, whose member is never marked and whose end is.
     """
 
     active_only: bool = False
@@ -222,6 +223,7 @@ class Recorder:
     split: int = 0
     as_json: bool = False
     id_step: int = 1
+    batches: bool = False
 
     def dumps(self, job: Job) -> list[FlightDump]:
         """Every rank's dump, written out and read back."""
@@ -252,7 +254,9 @@ class Recorder:
             entry = self._entry(
                 job, rank, place, counts[kind], self.id_step * names.index(op.group)
             )
-            if not (self.active_only and over):
+            if self.batches and op.transfer is not None:
+                entries += self._batch(entry, counts[kind], over)
+            elif not (self.active_only and over):
                 entries.append(entry)
                 if self.split and place % self.split == 1 and op.transfer is None:
                     entries.append({**entry, "profiling_name": "nccl:coalesced"})
@@ -274,6 +278,14 @@ class Recorder:
             },
             "entries": kept,
         }
+
+    def _batch(self, entry: dict[str, Any], number: int, over: bool) -> list[dict[str, Any]]:
+        """The records of a transfer that goes in a batch of its own."""
+        numbers = {"collective_seq_id": number, "p2p_seq_id": 0}
+        unmarked = {"state": "scheduled", "retired": False, "time_discovered_completed_ns": None}
+        nothing = {"profiling_name": "nccl:coalesced", "input_sizes": [], "output_sizes": []}
+        end = {**entry, **numbers, **nothing}
+        return [{**entry, **numbers, **unmarked}, *([] if self.active_only and over else [end])]
 
     def _entry(self, job: Job, rank: int, place: int, number: int, group: int) -> dict[str, Any]:
         op, over = job.programs[rank][place], job.seen(rank, place)

@@ -375,6 +375,50 @@ def test_a_batch_of_transfers_is_one_wait() -> None:
     assert named(analyse([ring(0), ring(1), absent, ring(3)])) == {2}
 
 
+def transfers(rank: int, *ops: str, seq: int = 0, p2p_seq: int = 1) -> FlightDump:
+    """A rank of a pipeline of four with unfinished transfers."""
+    return FlightDump(
+        rank=rank,
+        groups=(FlightGroup(name="9", ranks=(0, 1, 2, 3)),),
+        entries=tuple(
+            FlightEntry(record=n + 5, group="9", op=op, seq=seq, p2p_seq=p2p_seq, is_p2p=True)
+            for n, op in enumerate(ops)
+        ),
+    )
+
+
+def over(rank: int) -> FlightDump:
+    """The same of a rank whose transfers are over."""
+    dump = transfers(rank, "nccl:send 0->1")
+    entries = tuple(replace(entry, state="completed") for entry in dump.entries)
+    return replace(dump, entries=entries)
+
+
+def test_a_lost_dump_is_not_blamed_beside_an_idle_rank() -> None:
+    """Where a rank that was read waits for nothing, it may be that which all others wait for."""
+    waiting = [transfers(2, "nccl:recv 2<-1"), transfers(3, "nccl:recv 3<-2")]
+    assert named(analyse([over(0), *waiting])) == set()
+    waiting.append(transfers(0, "nccl:recv 0<-1"))
+    assert named(analyse(waiting)) == {1}
+
+
+def test_a_batch_whose_members_are_lost_hides_what_its_rank_waits_for() -> None:
+    """Of an overwritten batch only the end is left: the rank waits, nobody knows for whom."""
+    rest = [transfers(2, "nccl:recv 2<-1"), transfers(3, "nccl:recv 3<-2"), over(0)]
+    assert named(analyse([transfers(1, "nccl:coalesced", seq=7, p2p_seq=0), *rest])) == set()
+    whole = transfers(1, "nccl:recv 1<-0", "nccl:coalesced", seq=7, p2p_seq=0)
+    assert named(analyse([whole, *rest])) == {0}
+
+
+def test_transfers_of_several_batches_are_several_waits() -> None:
+    """Batches have one number of transfers; a rank waits in the first of them only."""
+    first = transfers(1, "nccl:send 1->0", "nccl:coalesced", seq=7, p2p_seq=0)
+    second = transfers(1, "nccl:recv 1<-2", "nccl:coalesced", seq=8, p2p_seq=0)
+    both = replace(first, entries=first.entries + second.entries)
+    rest = [transfers(2, "nccl:send 2->1"), transfers(3, "nccl:send 3->2")]
+    assert named(analyse([both, *rest, over(0)])) == {0}
+
+
 def test_no_dumps() -> None:
     """Nothing is known of nothing."""
     assert analyse([]).suspects == ()

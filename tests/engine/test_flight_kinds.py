@@ -173,6 +173,9 @@ KINDS: dict[str, tuple[Plant, bool]] = {
     "unfinished records only": (recorded(active_only=True), True),
     "aborted by the watchdog": (recorded(aborted=True), True),
     "coalesced": (recorded(split=3), True),
+    "in batches": (recorded(batches=True), True),
+    "in batches, unfinished only": (recorded(batches=True, active_only=True), True),
+    "in batches, early records lost": (recorded(batches=True, ring=9), True),
     "other backends between": (recorded(id_step=3, active_only=True), True),
     "json": (recorded(as_json=True), True),
     "early records lost": (recorded(ring=9), True),
@@ -199,6 +202,22 @@ def test_only_ranks_with_the_fault_are_named(kind: str, seed: int) -> None:
     named = {suspect.rank for suspect in analyse(incident.recorder.dumps(incident.job)).suspects}
     assert named <= incident.guilty
     assert named or not certain
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_old_dump_accuses_nobody(seed: int) -> None:
+    """A dump that an earlier moment has left shows its rank behind all others, and is not used."""
+    chance = random.Random(f"old {seed}")
+    programs = chance.choice(SHAPES).programs(3)
+    incident = stops(chance, programs)
+    innocent = chance.choice(sorted(set(programs) - incident.guilty))
+    early = Job(programs, stop=dict.fromkeys(programs, 2)).run()
+    incident.job.run()
+    dumps = {dump.rank: dump for dump in incident.recorder.dumps(incident.job)}
+    dumps[innocent] = {dump.rank: dump for dump in incident.recorder.dumps(early)}[innocent]
+    found = analyse(list(dumps.values()))
+    assert set(found.ranks) == incident.guilty
+    assert set(found.stale) <= {innocent}
 
 
 @pytest.mark.parametrize("kind", ["gpu fails", "leaves out", "nearly all records lost"])
