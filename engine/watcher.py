@@ -11,16 +11,16 @@ import json
 import math
 import os
 import platform
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from whyhang.engine.configure import config_from
 from whyhang.engine.early import EarlyLooks
 from whyhang.engine.log_watch import LogWatch
+from whyhang.engine.modesty import Foreground, at_once
 from whyhang.engine.orders import Orders, read_settings
 from whyhang.engine.streams import LogFile
 from whyhang.engine.sweep import sweep, sweep_spools, sweep_stagings
@@ -36,12 +36,7 @@ if TYPE_CHECKING:
     from whyhang.schemas.process import Process
     from whyhang.schemas.progress import Progress
 
-T = TypeVar("T")
-
 POLL_SECONDS = 1.0
-NICENESS = 10
-# The kernel shall prefer us to the training when memory runs out.
-OOM_SCORE = "500"
 # The relay's copy of the last lines may still be on its way.
 LAST_LINES_SECONDS = 0.3
 # How often the trainers are looked after: a few reads of /proc, and all of it once they are gone.
@@ -52,9 +47,19 @@ NOTIFY_SECONDS = 5.0
 
 
 class Watcher:
-    """The loop and what it knows. ``requests`` is the descriptor towards the supervisor."""
+    """The loop and what it knows. ``requests`` is the descriptor towards the supervisor.
 
-    def __init__(self, settings: Mapping[str, Any], requests: int) -> None:
+    ``urgently`` does what must not wait for a CPU.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        requests: int,
+        *,
+        urgently: Callable[[Callable[[], object]], None] = at_once,
+    ) -> None:
+        self._urgently = urgently
         self._settings = settings
         self._requests = requests
         self._config = config_from(settings["config"])
@@ -188,7 +193,7 @@ class Watcher:
         # step they are still importing and joining, and none is stopped.
         stall.deep_due = math.inf
         try:
-            stall.look(self._log, deep=self._log.has_steps)
+            self._look(stall, deep=self._log.has_steps)
             self._catch_up()
             if self._stall is not stall:
                 return  # a step came while we sampled
@@ -204,6 +209,13 @@ class Watcher:
         self._early.drop()
         self._act_on(stall, diagnosis, event="hang")
         self._voice.say(f"reports: {stall.publish(self._log, keep=True)}")
+
+    def _look(self, stall: Stall, *, deep: bool) -> None:
+        """Take a sample; one that stops processes holds them no longer than it must."""
+        if deep:
+            self._urgently(lambda: stall.look(self._log, deep=True))
+        else:
+            stall.look(self._log, deep=False)
 
     def _act_on(self, stall: Stall, diagnosis: Diagnosis, *, event: str) -> None:
         """Tell of a verdict; the store, which may hang, comes after this."""
@@ -221,7 +233,7 @@ class Watcher:
         look = None if aftermath is None else aftermath.due(now)
         if look is None or aftermath is None or told is None:
             return
-        stall.look(self._log, deep=look == "deep" and self._log.has_steps)
+        self._look(stall, deep=look == "deep" and self._log.has_steps)
         self._catch_up()
         if look == "light" or self._stall is not stall:
             return
@@ -374,34 +386,10 @@ class Watcher:
                     copy.unlink()
 
 
-def be_modest() -> None:
-    """Leave CPU and memory to the training."""
-    os.nice(NICENESS)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
-
-
-def modestly(work: Callable[[], T]) -> T:
-    """Do something in a thread that leaves CPU and memory to the training.
-
-    A priority once given up is not had back without rights, but it is a thread's own: whoever calls
-    this keeps it.
-    """
-    done: list[T] = []
-
-    def begin() -> None:
-        be_modest()
-        done.append(work())
-
-    thread = threading.Thread(target=begin, name="whyhang-watch")
-    thread.start()
-    thread.join()
-    return done[0]
-
-
 def main(arguments: list[str]) -> int:
     """Run the watcher; the argument is the descriptor towards the supervisor."""
-    watcher = Watcher(read_settings(), int(arguments[0]))
-    ending = modestly(watcher.watch)
+    foreground = Foreground()
+    watcher = Watcher(read_settings(), int(arguments[0]), urgently=foreground.do)
+    ending = foreground.host(watcher.watch)
     # Nobody trains any more, and the supervisor does not wait for long.
     return watcher.finish(ending)

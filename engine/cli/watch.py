@@ -36,8 +36,9 @@ def run(options: argparse.Namespace) -> int:
     """Watch in the foreground until the job ends; Ctrl-C ends the watch, not the job."""
     from whyhang.collectors.log_files import judge_age
     from whyhang.engine.configure import config_to
+    from whyhang.engine.modesty import be_modest
     from whyhang.engine.ras_query import settled
-    from whyhang.engine.watcher import Watcher, be_modest
+    from whyhang.engine.watcher import Watcher
 
     config = read_rules(options, lenient=True).config
     named = find_root(options)

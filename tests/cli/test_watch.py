@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from whyhang.engine import stall, watcher
+from whyhang.engine import modesty, stall, watcher
 from whyhang.engine.cli.main import main
 
 TRAIN = """
@@ -60,7 +60,7 @@ def test_a_running_job_is_watched(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(stall, "BETWEEN_SAMPLES_SECONDS", 1.0)
     monkeypatch.setattr(watcher, "POLL_SECONDS", 0.2)
-    monkeypatch.setattr(watcher, "be_modest", lambda: None)
+    monkeypatch.setattr(modesty, "be_modest", lambda: None)
     (tmp_path / "hang.yaml").write_text(CONFIG)
     ended: list[bool] = []
 

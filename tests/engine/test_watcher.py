@@ -141,18 +141,6 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         scene.close()
 
 
-def test_only_the_watch_itself_is_modest() -> None:
-    """What is told at the job's end does not have to wait until nobody else wants a CPU."""
-    code = (
-        "import os; from whyhang.engine.watcher import modestly\n"
-        "def niceness(): return os.getpriority(os.PRIO_PROCESS, 0)\n"
-        "print(niceness(), modestly(niceness), niceness())"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    before, inside, after = map(int, done.stdout.split())
-    assert before == after < inside == min(before + watcher.NICENESS, 19)
-
-
 def spooled(root: Path) -> list[Path]:
     """The incidents in the spool."""
     return list((root / "tmp").glob("whyhang-spool-*/*"))
