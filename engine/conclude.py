@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+import traceback
 from pathlib import Path
 
 from whyhang.engine.diagnose import diagnose
-from whyhang.engine.reports import render_reports
+from whyhang.engine.reports import VERDICT, render_reports
 from whyhang.engine.store import IncidentWriter, prune
 from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import StoreConfig
 from whyhang.schemas.diagnosis import Diagnosis
 from whyhang.schemas.incident import Incident
+from whyhang.schemas.verdict_codec import encode_verdict
 
 LOG_NAME = "train"
 
@@ -24,9 +26,18 @@ def conclude(
     if incident.log_excerpt:
         writer.write_log(LOG_NAME, incident.log_excerpt)
     diagnosis = diagnose(incident, ruleset, version=version)
-    for name, text in render_reports(diagnosis).items():
+    for name, text in _reports(diagnosis).items():
         writer.write_report(name, text)
     return diagnosis
+
+
+def _reports(diagnosis: Diagnosis) -> dict[str, str]:
+    """The reports; a fault of ours in a picture costs the pictures, never the verdict."""
+    try:
+        return render_reports(diagnosis)
+    except Exception:  # noqa: BLE001 (it is told in a file of its own)
+        verdict = encode_verdict(diagnosis.verdict).decode()
+        return {VERDICT: verdict, "error.txt": traceback.format_exc()}
 
 
 def publish(writer: IncidentWriter, config: StoreConfig, *, keep: bool = False) -> Path:

@@ -24,7 +24,7 @@ from whyhang.collectors.rights import read_guarded, read_rights
 from whyhang.collectors.unread_ranks import closed_pythons
 from whyhang.engine import checkup
 from whyhang.engine.checkup import Check
-from whyhang.engine.store import spool_root
+from whyhang.engine.spool import spool_root
 from whyhang.engine.temporary import temporary_directory
 from whyhang.engine.trials import try_child, try_job
 from whyhang.schemas.config import Config

@@ -6,7 +6,6 @@ Imported only once a stall is suspected: while steps advance, the watcher needs 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Container, Iterable
 from dataclasses import replace
@@ -18,8 +17,6 @@ from whyhang.engine.conclude import conclude, publish
 from whyhang.engine.flight_pickup import FlightPickup
 from whyhang.engine.log_watch import LogWatch
 from whyhang.engine.store import IncidentWriter
-from whyhang.engine.sweep import SPOOL_PREFIX
-from whyhang.engine.temporary import MEMORY
 from whyhang.rules.load import load_ruleset
 from whyhang.rules.ruleset import Ruleset
 from whyhang.schemas.config import Config
@@ -61,7 +58,7 @@ class Stall:
             flight=flight,
         )
         self.print_id = self._collection.print_id
-        self._writer = open_writer(store, self.print_id)
+        self._writer = IncidentWriter(store, self.print_id)
         self._progress = Progress()
         self.deep_due = 0.0
         self.diagnosis: Diagnosis | None = None
@@ -160,15 +157,6 @@ class Stall:
         except WhyhangError:
             # It was valid when the job started and has been edited since.
             return load_ruleset(None)
-
-
-def open_writer(store: Path, print_id: str) -> IncidentWriter:
-    """A writer into the first spool that takes it. Raises OSError where none does."""
-    try:
-        return IncidentWriter(store, print_id)
-    except OSError:
-        # A full or read-only /tmp; the store, too, may be on the disk that does not answer.
-        return IncidentWriter(store, print_id, spool=MEMORY / f"{SPOOL_PREFIX}{os.getuid()}")
 
 
 def _log_source(progress: Progress) -> Source:

@@ -10,14 +10,11 @@ import hashlib
 import os
 import re
 import shutil
-import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from whyhang.engine.sweep import SPOOL_PREFIX
-from whyhang.engine.temporary import temporary_directory
+from whyhang.engine.spool import Spool
 from whyhang.schemas.event_codec import encode_log_event, encode_progress_event
 from whyhang.schemas.incident import Incident
 from whyhang.schemas.incident_codec import encode_index
@@ -46,52 +43,37 @@ def file_name(node: str) -> str:
     return f"{safe}-{digest}"
 
 
-def spool_root() -> Path:
-    """The local directory that evidence is written to before any other.
-
-    The directory for temporary files is everybody's: one of that name that is not ours is not used.
-    """
-    root = temporary_directory() / f"{SPOOL_PREFIX}{os.getuid()}"
-    try:
-        root.mkdir(mode=0o700)
-    except FileExistsError:
-        found = root.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return Path(tempfile.mkdtemp(prefix=SPOOL_PREFIX))
-    return root
-
-
 class IncidentWriter:
     """Writes one incident into the spool and publishes it to the store.
 
-    Methods raise OSError where the spool itself cannot be written.
+    Methods raise OSError where the spool itself cannot be written, not even in memory.
     """
 
     def __init__(self, store: Path, print_id: str, *, spool: Path | None = None) -> None:
         self.final = store / print_id
-        self.directory = (spool or spool_root()) / print_id
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._spool = Spool(print_id, spool)
         self._is_published = False
+
+    @property
+    def directory(self) -> Path:
+        """Where it stands until it is published."""
+        return self._spool.directory
 
     def write_sample(self, index: int, processes: Iterable[Process]) -> None:
         """Write ``samples/<index>/<node>.jsonl``, one line per process."""
-        folder = self.directory / "samples" / str(index)
-        folder.mkdir(parents=True, exist_ok=True)
         by_node = sorted(processes, key=lambda process: process.node)
         for node, members in groupby(by_node, key=lambda process: process.node):
-            lines = (encode_process(process) for process in members)
-            self._write(
-                folder / f"{file_name(node)}.jsonl", b"".join(line + b"\n" for line in lines)
-            )
+            name = f"samples/{index}/{file_name(node)}.jsonl"
+            self._write_lines(name, map(encode_process, members))
 
     def write_facts(self, index: int, facts: NodeFacts) -> None:
         """Write ``samples/<index>/<node>.facts.json`` beside a sample that was written."""
-        folder = self.directory / "samples" / str(index)
-        self._write(folder / f"{file_name(facts.node)}.facts.json", encode_node_facts(facts))
+        name = f"samples/{index}/{file_name(facts.node)}.facts.json"
+        self._spool.write(name, encode_node_facts(facts))
 
     def write_index(self, incident: Incident) -> None:
         """Write ``incident.json`` and the line files that belong to it."""
-        self._write(self.directory / INDEX, encode_index(incident))
+        self._spool.write(INDEX, encode_index(incident))
         if incident.history:
             self._write_lines("progress.jsonl", map(encode_progress_event, incident.history))
         if incident.events:
@@ -99,26 +81,19 @@ class IncidentWriter:
 
     def write_log(self, name: str, lines: Iterable[str]) -> None:
         """Write ``logs/<name>.txt``, an excerpt around the stall."""
-        folder = self.directory / "logs"
-        folder.mkdir(exist_ok=True)
-        text = "".join(line + "\n" for line in lines)
-        self._write(folder / f"{name}.txt", text.encode("utf-8", "replace"))
+        self.write_report(f"logs/{name}.txt", "".join(line + "\n" for line in lines))
 
     def write_report(self, name: str, text: str) -> None:
         """Write a rendered file such as ``diagnosis.md``."""
-        self._write(self.directory / name, text.encode("utf-8", "replace"))
+        self._spool.write(name, text.encode("utf-8", "replace"))
 
     def write_ras(self, number: int, data: bytes, form: str) -> None:
         """Write ``nccl_ras/<number>.json`` or ``.txt``, a raw reply."""
-        folder = self.directory / RAS_FOLDER
-        folder.mkdir(exist_ok=True)
-        self._write(folder / f"{number}.{'json' if form == 'json' else 'txt'}", data)
+        self._spool.write(f"{RAS_FOLDER}/{number}.{'json' if form == 'json' else 'txt'}", data)
 
     def write_flight(self, rank: int, data: bytes) -> None:
         """Write ``fr/<rank>``, a raw flight recorder dump."""
-        folder = self.directory / FLIGHT_FOLDER
-        folder.mkdir(exist_ok=True)
-        self._write(folder / str(rank), data)
+        self._spool.write(f"{FLIGHT_FOLDER}/{rank}", data)
 
     def publish(self, *, keep: bool = False) -> Path:
         """Move the incident into the store; the spool's path where that fails.
@@ -173,13 +148,7 @@ class IncidentWriter:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _write_lines(self, name: str, lines: Iterable[bytes]) -> None:
-        self._write(self.directory / name, b"".join(line + b"\n" for line in lines))
-
-    def _write(self, path: Path, data: bytes) -> None:
-        """Write and rename: a watcher killed in the middle leaves no torn file."""
-        partial = path.with_name(path.name + ".part")
-        partial.write_bytes(data)
-        partial.replace(path)
+        self._spool.write(name, b"".join(line + b"\n" for line in lines))
 
 
 def _is_copy(path: Path, target: Path) -> bool:
