@@ -28,6 +28,8 @@ _RECORDING = (
     "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
     "TORCH_NCCL_TRACE_BUFFER_SIZE",
 )
+# Of a pickle and of a JSON object.
+_ENDS = (b".", b"}")
 _PLACES = (*_RECORDING, "HOME", "XDG_CACHE_HOME")
 
 Write = Callable[[int, bytes], None]
@@ -49,12 +51,16 @@ class Recorder:
 
 @dataclass(slots=True)
 class FlightPickup:
-    """What was taken so far; every rank's dump is taken once."""
+    """What was taken so far; every rank's dump is taken once.
+
+    One that a rank still writes is waited for: on a busy node that takes seconds.
+    """
 
     recorders: dict[int, Recorder] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
     _bytes: int = 0
     _asked: bool = False
+    _growing: dict[int, int] = field(default_factory=dict)
     _reason: str | None = None
 
     def fresh(self) -> FlightPickup:
@@ -81,11 +87,13 @@ class FlightPickup:
         """Take what is there and newer than ``since`` (wall time; None: than the process)."""
         deadline = time.monotonic() + LIMIT_SECONDS
         self._take(write, since, deadline)
-        if not may_ask or self._asked:
-            return
-        self._asked = True
-        waiting = self._ask()
-        while waiting - self.taken and time.monotonic() < deadline:
+        asked = set[int]()
+        if may_ask and not self._asked:
+            self._asked = True
+            asked = self._ask()
+        while waiting := (asked | set(self._growing)) - self.taken:
+            if time.monotonic() >= deadline:
+                break
             time.sleep(_POLL_SECONDS)
             self._take(write, since, deadline, only=waiting)
 
@@ -116,7 +124,10 @@ class FlightPickup:
             pid = os.getpid() if is_gone(recorder.pid) else recorder.pid
             data = read_dump_of(pid, rank, recorder.environ, not_before=newest)
             if isinstance(data, Missing):
+                self._growing.pop(rank, None)
                 self._reason = f"rank {rank}: {data.reason}"
+            elif self._grows(rank, data, deadline):
+                continue
             elif self._bytes + len(data) > LIMIT_BYTES:
                 self._reason = f"rank {rank}: more than {LIMIT_BYTES >> 20} MiB of dumps"
             else:
@@ -124,6 +135,15 @@ class FlightPickup:
                     write(rank, data)
                     self._bytes += len(data)
                     self.taken.add(rank)
+
+    def _grows(self, rank: int, data: bytes, deadline: float) -> bool:
+        """Whether a dump without an end is worth another look; one that did not grow is torn."""
+        before = self._growing.pop(rank, None)
+        is_last = time.monotonic() + 2 * _POLL_SECONDS >= deadline
+        if is_last or before == len(data) or data.rstrip().endswith(_ENDS):
+            return False
+        self._growing[rank] = len(data)
+        return True
 
     def _ask(self) -> set[int]:
         """Ask where the job opened a pipe for it; the ranks that were asked."""

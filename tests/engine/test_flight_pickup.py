@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from whyhang.collectors import flight_recorder_files
 from whyhang.engine import flight_pickup
 from whyhang.engine.collection import Collection
 from whyhang.engine.flight_pickup import FlightPickup
@@ -124,6 +125,25 @@ def test_the_pipe_is_used_where_the_job_opened_it(
     os.close(reader)
     assert written == ({0: b"on request"} if may_ask else {})
     assert len(asked) == (1 if may_ask else 0)
+
+
+def test_a_dump_that_is_being_written_is_waited_for(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has no end yet and grows is looked at again; what has none and rests is torn."""
+    looks: list[int] = []
+
+    def look(pid: int, rank: int, environ: object, *, not_before: float) -> bytes:
+        looks.append(rank)
+        return b"{torn" if rank else b'{"entries": []}'[: 5 * len(looks)]
+
+    monkeypatch.setattr(flight_recorder_files, "read_dump_of", look)
+    monkeypatch.setattr(flight_pickup, "_POLL_SECONDS", 0.01)
+    pickup = FlightPickup()
+    prefix = str(tmp_path / "trace_")
+    pickup.know([start(TORCH_FR_DUMP_TEMP_FILE=prefix) for _ in range(2)])
+    assert pick(pickup, None) == {0: b'{"entries": []}', 1: b"{torn"}
+    assert looks.count(1) == 2
 
 
 def test_dumps_are_bounded(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
