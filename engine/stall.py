@@ -32,7 +32,10 @@ BETWEEN_SAMPLES_SECONDS = 10.5
 
 
 class Stall:
-    """The evidence of one stall. ``rules`` is the hang.yaml, None for the built-in rules."""
+    """The evidence of one stall. ``rules`` is the hang.yaml, None for the built-in rules.
+
+    ``trouble`` says why a verdict rests on others than these.
+    """
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class Stall:
         self._progress = Progress()
         self.deep_due = 0.0
         self.diagnosis: Diagnosis | None = None
+        self.trouble = ""
 
     @property
     def is_concluded(self) -> bool:
@@ -154,8 +158,9 @@ class Stall:
     def _load_rules(self) -> Ruleset:
         try:
             return load_ruleset(self._rules)
-        except WhyhangError:
+        except WhyhangError as error:
             # It was valid when the job started and has been edited since.
+            self.trouble = f"judged by the built-in rules: {error.message}"
             return load_ruleset(None)
 
 

@@ -219,11 +219,16 @@ class Watcher:
 
     def _act_on(self, stall: Stall, diagnosis: Diagnosis, *, event: str) -> None:
         """Tell of a verdict; the store, which may hang, comes after this."""
-        self._voice.tell(diagnosis)
+        self._tell(stall, diagnosis)
         if event != "hang" or diagnosis.verdict.verdict != "no_hang":
             self._voice.notify(stall, diagnosis, event=event)
-        if self._wants_stop(diagnosis):
+        if not stall.trouble and self._wants_stop(diagnosis):
             os.write(self._requests, json.dumps({"stop": stall.print_id}).encode() + b"\n")
+
+    def _tell(self, stall: Stall, diagnosis: Diagnosis) -> None:
+        if stall.trouble:
+            self._voice.say(stall.trouble)
+        self._voice.tell(diagnosis)
 
     def _look_again(self, stall: Stall, now: float) -> None:
         """Sample what still stands, later and later; people are told of another verdict only."""
@@ -280,7 +285,7 @@ class Watcher:
     def _report_end(self, stall: Stall) -> None:
         """What was collected before the ranks ended says why they stood still."""
         diagnosis = stall.end(self._log)
-        self._voice.tell(diagnosis)
+        self._tell(stall, diagnosis)
         if diagnosis.verdict.is_hang:
             self._voice.notify(stall, diagnosis, event="hang")
         self._voice.say(f"reports: {stall.publish(self._log)}")

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Judge the evidence and print the verdict."""
     from whyhang.engine.cli.main import VERSION
-    from whyhang.engine.cli.terminal import print_diagnosis, write_file, write_out
+    from whyhang.engine.cli.terminal import print_diagnosis, replace_file, write_out
     from whyhang.engine.diagnose import diagnose
     from whyhang.engine.incidents import read_evidence
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
         reports = render_reports(diagnosis)
         for name, text in reports.items():
-            write_file(options.path / name, text)
+            replace_file(options.path / name, text)
         files = tuple(str(options.path / name) for name in reports)
     if options.format == "json":
         from whyhang.schemas.verdict_codec import encode_verdict

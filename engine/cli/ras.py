@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from whyhang.schemas.errors import UsageError
+
 if TYPE_CHECKING:
     from whyhang.schemas.ras import RasReply, RasReport
 
@@ -34,10 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what RAS says."""
+    from whyhang.collectors.ras_client import parse_address
     from whyhang.engine.ras_query import RasRefusal, ask_by_hand
 
     if options.file is not None:
         return _show(_parse(_read(options.file)), options.format)
+    if options.address is not None and parse_address(options.address) is None:
+        raise UsageError(
+            f"not an address: {options.address!r}", hint="write HOST:PORT, such as localhost:28028"
+        )
     answer = ask_by_hand(options.address, force=options.force)
     if isinstance(answer, RasRefusal):
         return _explain(answer, options.format)
@@ -47,8 +54,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> bytes:
-    from whyhang.schemas.errors import UsageError
-
     try:
         if str(path) == "-":
             return sys.stdin.buffer.read(MAX_FILE_BYTES)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from whyhang.renderers.terminal import render_terminal
@@ -23,9 +24,31 @@ def write_out(text: str) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a report. Raises UsageError where that is not possible."""
-    try:
+    """Write to a file or device that the user named. Raises UsageError where that fails."""
+    with _told(path):
         path.write_bytes(text.encode("utf-8", "replace"))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a report among evidence, whole or not at all. Raises UsageError where that fails.
+
+    Evidence may be from anywhere: a link that stands in the place of the report is not followed.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with _told(path):
+        try:
+            with partial.open("xb") as file:
+                file.write(text.encode("utf-8", "replace"))
+            partial.replace(path)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",

@@ -113,11 +113,23 @@ def test_mistakes_are_usage_errors(
     assert capsys.readouterr().err.startswith("whyhang: ")
 
 
+def test_links_among_evidence_are_not_followed(incident: Path, tmp_path: Path) -> None:
+    """Evidence from elsewhere that holds a link in the place of a report overwrites nothing."""
+    mine = tmp_path / "mine"
+    mine.write_text("keep")
+    (incident / "flame.svg").symlink_to(mine)
+    assert main(["diagnose", str(incident), "--write"]) == 0
+    assert mine.read_text() == "keep"
+    assert (incident / "flame.svg").read_text().startswith("<svg")
+    assert not list(incident.glob("*.part"))
+
+
 def test_reports_that_cannot_be_written(incident: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A place that cannot be written is a usage error, not one of ours."""
     (incident / "report.txt").mkdir()
     assert main(["diagnose", str(incident), "--write"]) == 2
     assert "cannot write" in capsys.readouterr().err
+    assert not list(incident.glob("*.part"))
     output = str(incident / "nowhere" / "x.svg")
     assert main(["render", str(incident), "--as", "svg", "-o", output]) == 2
 

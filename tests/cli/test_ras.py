@@ -50,6 +50,13 @@ def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "cannot read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("address", ["localhost", ":28028", "host:0", "host:x", "a:b:1", ""])
+def test_what_is_no_address_is_wrong_use(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A typing error is told as one; it is no answer of a silent service."""
+    assert main(["ras", "--address", address]) == 2
+    assert "not an address" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_nobody_listens(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A refused connection is no error: it says nothing about the job."""

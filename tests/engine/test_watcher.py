@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,36 @@ def test_a_timeout_before_the_threshold_is_diagnosed(
     assert (index["trigger"], index["progress"]["state"]) == ("stall", "stalled")
     assert "publish_metrics" in (incident / "stacks.folded").read_text()
     assert spooled(tmp_path) == []
+
+
+def test_rules_that_were_broken_meanwhile_are_told(
+    play: Callable[..., Scene], tmp_path: Path
+) -> None:
+    """The built-in rules give a verdict then, and nothing is stopped by it."""
+    scene = play(detect=DetectConfig(stall=2.0, confirm=0.2), on_hang=OnHangConfig(action="stop"))
+    broken = tmp_path / "hang.yaml"
+    broken.write_text("version: [\n")
+    scene.watcher._settings = {**scene.watcher._settings, "rules": str(broken)}
+    asked, scene.watcher._requests = os.pipe()
+    os.set_blocking(asked, False)
+    assert scene.trainer
+    scene.train()
+    scene.until(lambda: scene.watcher._stall is not None and scene.watcher._stall.is_concluded)
+    assert scene.noted("judged by the built-in rules: ")
+    hanging = scene.watcher._stall
+    assert hanging is not None
+    assert hanging.diagnosis is not None
+    verdict = replace(hanging.diagnosis.verdict, verdict="global_hang", confidence="high")
+    diagnosis = replace(hanging.diagnosis, verdict=verdict)
+    assert scene.watcher._wants_stop(diagnosis)
+    scene.watcher._act_on(hanging, diagnosis, event="changed")
+    with pytest.raises(BlockingIOError):
+        os.read(asked, 1)
+    hanging.trouble = ""
+    scene.watcher._act_on(hanging, diagnosis, event="changed")
+    assert b"stop" in os.read(asked, 100)
+    os.close(asked)
+    os.close(scene.watcher._requests)
 
 
 def test_by_the_log_alone(
