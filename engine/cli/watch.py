@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 import time
 import uuid
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch in the foreground until the job ends; Ctrl-C ends the watch, not the job."""
+    """Watch until the job ends; Ctrl-C, or a pod that is taken down, ends the watch alone."""
     from whyhang.collectors.log_files import judge_age
     from whyhang.engine.configure import config_to
     from whyhang.engine.modesty import be_modest
@@ -62,6 +63,9 @@ def run(options: argparse.Namespace) -> int:
         "marker": marker,
         "supervised": False,
     }
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     be_modest()
     requests = os.open(os.devnull, os.O_WRONLY)
     watcher = Watcher(settings, requests)

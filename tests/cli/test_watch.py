@@ -87,15 +87,20 @@ def test_a_running_job_is_watched(
 
 
 @pytest.mark.integration
-def test_leaving_the_watch_leaves_the_job(job: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    """Ctrl-C ends the watch with status 0; the job runs on and no incident is left."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_leaving_the_watch_leaves_the_job(
+    job: subprocess.Popen[bytes], tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C, and what ends a sidecar, end the watch alone; nothing of it is left."""
     words = [sys.executable, "-m", "whyhang.engine", "watch", "--pid", str(job.pid)]
     child = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     assert child.stderr is not None
     assert b"Ctrl-C" in child.stderr.readline()
-    child.send_signal(signal.SIGINT)
+    while "advancing" not in "".join(x.read_text() for x in tmp_path.rglob("watcher.log")):
+        time.sleep(0.05)
+    child.send_signal(number)
     child.communicate(timeout=30)
     assert child.returncode == 0
     assert job.poll() is None
