@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ MAX_PIECE_BYTES = 64 * 1024
 MAX_PREFIXES = 4
 
 _BREAKS = re.compile(rb"[\r\n]+")
+_DOCKER = b'{"log":"'
 _ESCAPES_TEXT = (
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)"  # OSC: titles, links
@@ -61,16 +63,36 @@ class Normaliser:
 
     def __init__(self) -> None:
         self._begun = ""
+        self._is_cut = False  # of the line that was begun the rest follows
+        self._logged: dict[str, str] = {}  # the begun line of each stream that docker keeps
         self.in_container = False  # the runtime's tags were seen: lines may come in parts
 
     def feed(self, data: bytes) -> Iterator[Piece]:
         """The non-blank pieces of ``data``, which must end with whole lines. Never raises."""
         for raw in _BREAKS.split(data):
             raw = raw.lstrip(b"\0")
-            if raw and not raw.isspace():
+            if not raw or raw.isspace():
+                continue
+            logged = _docker_line(raw) if raw.startswith(_DOCKER) else None
+            if logged is None:
                 yield from self._clean(_decode(raw))
+            else:
+                for text in self._parted(*logged):
+                    yield from self._clean(text)
+
+    def _parted(self, stream: str, text: str) -> Iterator[str]:
+        """What docker wrote as one line: it may hold states of a bar, or be a part of a line."""
+        *whole, begun = re.split(r"[\r\n]", self._logged.get(stream, "") + text)
+        self._logged[stream] = begun[-MAX_PIECE_BYTES:]
+        yield from (state[:MAX_PIECE_BYTES] for state in whole if state.strip())
 
     def _clean(self, text: str) -> Iterator[Piece]:
+        if self._is_cut and _CRI.match(text) is None:
+            # A later state of a bar, within the line that was cut: what came before is whole.
+            before, self._is_cut = self._begun, False
+            yield from self._clean(before)
+            self._begun, self._is_cut = text[:MAX_PIECE_BYTES], True
+            return
         if "\x1b" in text or "\b" in text:
             text = _ESCAPES.sub("", text)
         rank: int | None = None
@@ -91,8 +113,9 @@ class Normaliser:
                 self.in_container = True
                 # Runtimes cut lines at 16 KiB: tag P says that the rest follows.
                 text = (self._begun + text)[: 2 * MAX_PIECE_BYTES]
-                self._begun = text if found["tag"] == "P" else ""
-                if found["tag"] == "P":
+                self._is_cut = found["tag"] == "P"
+                self._begun = text if self._is_cut else ""
+                if self._is_cut:
                     return
         if text.endswith(_REPEATED):
             text = _RAY_REPEATED.sub("", text)
@@ -119,6 +142,16 @@ def _first_prefix(text: str) -> re.Match[str] | None:
         if match is not None:
             return match
     return None
+
+
+def _docker_line(raw: bytes) -> tuple[str, str] | None:
+    """Stream and text of a line of docker's json-file log; None for any other JSON."""
+    try:
+        found = json.loads(raw[: 2 * MAX_PIECE_BYTES])
+    except (ValueError, RecursionError):
+        return None
+    text, stream = found.get("log"), found.get("stream")
+    return (stream, text) if isinstance(text, str) and stream in ("stdout", "stderr") else None
 
 
 def _decode(raw: bytes) -> str:

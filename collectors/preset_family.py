@@ -24,7 +24,7 @@ SECONDS = rf"(?P<seconds>{FLOAT})"
 MS = rf"(?P<ms>{FLOAT})"
 # What tqdm draws behind the description: `  2%|▏  | 20/1250 [01:17<1:18:55,  3.85s/it`.
 BAR = rf"\s*\d{{1,3}}%\|[^|]*\|\s*{STEP}/{TOTAL} \[[^\]<]*<[^\],]*(?:,\s*[^\],]*)?"
-BAR_LOSS = rf"(?:.*?\b[\w/]*[Ll]oss={LOSS})?"
+BAR_LOSS = rf"(?:.*?\b[\w/]*[Ll]oss(?:_step)?={LOSS})?"
 
 
 def printed(key: str, number: str) -> str:
@@ -49,7 +49,8 @@ class Family:
     """Frameworks that print alike.
 
     ``latch``: bars have no description, so once the training bar's total is known, bars with
-    another total belong to other phases. ``hints``: a line that tells of progress has one of these
+    another total belong to other phases. ``ignored``: lines that say nothing though they look so.
+    ``hints``: a line that tells of progress has one of these
     in lower case; they spare a foreign log most of the regexes. ``literals``: every line that the
     family reads has one of these; None where that is not known. ``ends_only``: there may be one
     line an epoch only, always of the last step.
@@ -61,6 +62,7 @@ class Family:
     latch: bool = False
     literals: tuple[bytes, ...] | None = None
     ends_only: bool = False
+    ignored: re.Pattern[str] | None = None
     patterns: tuple[LinePattern, ...]
 
 
@@ -83,6 +85,7 @@ def family(
     latch: bool = False,
     any_case: tuple[str, ...] = (),
     ends_only: bool = False,
+    ignored: str | None = None,
 ) -> Family:
     """Compile a family. ``any_case``: letters may be of either case, and these are its literals."""
     flags = re.IGNORECASE if any_case else 0
@@ -97,6 +100,7 @@ def family(
         hints=hints,
         latch=latch,
         ends_only=ends_only,
+        ignored=None if ignored is None else re.compile(ignored),
         literals=_encoded(any_case or [pattern.literal for pattern in patterns]),
         patterns=patterns,
     )

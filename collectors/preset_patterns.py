@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from whyhang.collectors.preset_family import BAR, BAR_LOSS, LOSS, STEP, TOTAL, Family, family
+from whyhang.collectors.preset_family import BAR, BAR_LOSS, LOSS, STEP, Family, family
 from whyhang.collectors.presets_hf import HF, LLAMAFACTORY_JSONL, MS_SWIFT
 from whyhang.collectors.presets_language import (
     COLOSSALAI,
+    COMPOSER,
     DEEPSPEED,
     FAIRSEQ,
     LITGPT,
@@ -34,8 +35,20 @@ from whyhang.collectors.presets_vision import (
 )
 
 # `step 12`, `step=12/100`, `"global_step": 12`, `Iter [12/100]`, `iteration: 12 of 100`. Digits
-# must end there: `step 1.5` and `step 12s` count no steps.
-_WORD = r"(?:global[_ ]?step|current_steps?|train[_ ]?step|iteration|steps?|iter)"
+# must end there: `step 1.5` and `step 12s` count no steps. Other languages have their own word.
+_FOREIGN = ("шаг", "étape", "schritt", "paso", "passo", "步数", "迭代", "ステップ", "스텝")
+_WORD = (
+    r"(?:global[_ ]?step|current_steps?|train[_ ]?step|iteration|steps?|iter|"
+    + "|".join(_FOREIGN)
+    + ")"
+)
+_FIRST = f"(?=[gctis{''.join(dict.fromkeys(word[0] for word in _FOREIGN))}])"
+# 1,250 as well.
+_NUMBER = r"\d{1,3}(?:,\d{3}){1,4}(?![\d,])|\d+"
+_STEP = rf"(?P<step>{_NUMBER})"
+_TOTAL = rf"(?P<total>{_NUMBER})(?!\d|[eE.]\d)"
+# Between a word and its number; bounded, since lines may be blank for kilobytes.
+_TO = r"[\"']?\s{0,9}[:=]?\s{0,9}[\[(]?\s{0,9}"
 # Settings, not counters: `total steps 1000`.
 _NO_COUNT = "".join(
     f"(?<!{word} )"
@@ -45,18 +58,36 @@ _NO_COUNT = "".join(
     )
 )
 _COUNT = (
-    rf"(?=[gctis])(?<![\w/.-]){_NO_COUNT}{_WORD}\b[\"']?\s*[:=]?\s*[\[(]?\s*{STEP}(?![\w%]|\.\d|:\d|/s)"
-    rf"(?:\s*(?:/|of)\s*{TOTAL})?"
+    rf"{_FIRST}(?<![\w/.-]){_NO_COUNT}{_WORD}\b{_TO}{_STEP}(?![\w%]|\.\d|:\d|/s)"
+    rf"(?:\s{{0,9}}(?:/|of)\s{{0,9}}{_TOTAL})?"
 )
-_EPOCH_WORD = r"(?:(?<![\w/.-])epoch\b[\"']?\s*[:=]?\s*[\[(]?\s*(?P<epoch>\d+(?:\.\d+)?).{0,60}?)?"
-_LOSS_WORD = rf"(?:.*?\bloss\b[\"']?\s*[:=]?\s*{LOSS})?"
+_EPOCH_WORD = rf"(?:(?<![\w/.-])epoch\b{_TO}(?P<epoch>\d+(?:\.\d+)?).{{0,60}}?)?"
+_LOSS_WORD = rf"(?:.*?\b(?:lm_|train_)?loss\b[\"']?\s{{0,9}}(?:[:=]|is\b)?\s{{0,9}}{LOSS})?"
+_CHECKPOINT = rf"(?:\w+ )?checkpoint\b.{{0,80}}?{_COUNT}"
 COUNTER = family(
     "step",
-    hints=("step", "iter"),
-    any_case=("tep", "TEP", "ter", "TER"),
+    hints=("step", "iter", "epoch", *_FOREIGN),
+    any_case=(
+        *("tep", "TEP", "ter", "TER", "atch", "ATCH"),
+        *(word for one in _FOREIGN for word in dict.fromkeys((one, one.capitalize()))),
+    ),
+    # Warnings count what they are about; builds of images have steps, too.
+    ignored=r"[a-z]Warning: |^Step \d+/\d+ : [A-Z]+ ",
     lines={
-        "eval": (rf"^\W*(?:\w+ ){{0,2}}(?:eval|valid|test)\w*\W.*?{_COUNT}",),
-        "progress": (f"{_EPOCH_WORD}{_COUNT}{_LOSS_WORD}",),
+        "eval": (
+            rf"^\W*(?:\w+ ){{0,2}}(?:eval|valid|test)\w*\W.*?{_COUNT}",
+            rf"\[(?:eval|valid|test)\w*\].{{0,40}}?{_COUNT}",
+        ),
+        "checkpoint_save_end": (rf"\bsaved {_CHECKPOINT}",),
+        "checkpoint_save_start": (rf"\bsaving {_CHECKPOINT}",),
+        "progress": (
+            rf"\bloss = {LOSS}, step = {STEP}",  # TensorFlow's estimator
+            f"{_EPOCH_WORD}{_COUNT}{_LOSS_WORD}",
+            # Batches are steps only beside an epoch: else their sizes would count.
+            rf"\bepoch\W{{0,3}}(?P<epoch>\d+)(?:/\d+)?\]?\W{{1,4}}batch\W{{0,3}}{STEP}"
+            rf"(?![\w%]|\.\d)(?:\s{{0,9}}/\s{{0,9}}{_TOTAL})?(?:.*?\bloss\W{{1,3}}{LOSS})?",
+            rf"\b(?P<epoch>\d+)epoch:train:\d+-{STEP}batch:(?:.*?\bloss={LOSS})?",  # ESPnet
+        ),
     },
 )
 
@@ -78,6 +109,7 @@ SPECIFIC: tuple[Family, ...] = (
     DETECTRON2,
     XTUNER,
     FAIRSEQ,
+    COMPOSER,
     PADDLE,
     LITGPT,
     NANOGPT,

@@ -63,6 +63,9 @@ class PatternPreset:
 
     def read(self, piece: str) -> LogLine | None:
         searched = piece[:_MAX_SEARCHED]
+        ignored = self._family.ignored
+        if ignored is not None and ignored.search(searched):
+            return None
         for pattern in self._family.patterns:
             if pattern.literal not in searched:
                 continue
@@ -166,6 +169,9 @@ class _Candidate:
         self._wants_own_line = own_line
         self._rises = 0
         self._last = -math.inf
+        self._epoch = math.inf
+        self._rises_in_epoch = 0
+        self._last_epoch = -math.inf
 
     def feed(self, piece: str, lowered: str) -> None:
         if self._wants_own_line and any(own in lowered for own in _OWN_LINES):
@@ -173,16 +179,25 @@ class _Candidate:
         if not any(hint in lowered for hint in self._hints):
             return
         line = self.preset.read(piece)
-        if line is None or line.kind != "progress" or line.step is None:
+        if line is None or line.kind != "progress":
             return
-        if line.step > self._last or (self._ends_only and line.step == line.total):
+        if line.step is None:
+            # Where no bars are drawn, lines tell the share of an epoch alone.
+            if line.epoch is not None and line.epoch > self._last_epoch:
+                self._rises_in_epoch += 1
+                self._last_epoch = line.epoch
+            return
+        is_later = line.epoch is not None and line.epoch > self._epoch
+        if line.epoch is not None:
+            self._epoch = line.epoch
+        if line.step > self._last or is_later or (self._ends_only and line.step == line.total):
             self._rises += 1
         elif line.step < self._last:
             self._rises = 1
         self._last = line.step
 
     def proven(self) -> bool:
-        return self._rises >= _ENOUGH_RISES and not self._wants_own_line
+        return max(self._rises, self._rises_in_epoch) >= _ENOUGH_RISES and not self._wants_own_line
 
 
 class PresetReader:

@@ -31,12 +31,17 @@ MEGATRON = family(
             rf"^ validation\S* loss at iteration {STEP}(?: on \w+ set)? \| lm loss value: {LOSS}",
             rf"^Evaluating (?:on \d+ samples|iter {STEP}/{TOTAL})",
         ),
-        "checkpoint_save_end": (rf"successfully saved checkpoint from iteration +{STEP} to ",),
+        "checkpoint_save_end": (
+            rf"successfully saved checkpoint (?:from|at) iteration +{STEP} to ",
+        ),
         "checkpoint_save_start": (rf"saving checkpoint at iteration +{STEP} to ",),
         "progress": (
             rf"(?:^|[\s\]>])iteration +{STEP}/ *{TOTAL} \|"
             rf".*?elapsed time per iteration \(ms\): +{MS}\b"
             rf"(?:.*?\b(?:lm|policy) loss: +{LOSS}\b)?",
+            # Megatron-DeepSpeed tells seconds.
+            rf"(?:^|[\s\]>])iteration +{STEP}/ *{TOTAL} \|"
+            rf".*?elapsed time per iteration \(s\): +{SECONDS}\b(?:.*?\blm loss: +{LOSS}\b)?",
             # The FSDP2 trainers of MindSpeed.
             rf"(?:^|[\s\]>])iteration:? +{STEP}(?:/ *{TOTAL})? \| *consumed ",
             rf"(?:^|[\s\]>])iteration: +{STEP} \|(?:.*?\bloss: +{LOSS})?",
@@ -104,11 +109,11 @@ TORCHTITAN = family(
         "end": (r"INFO - (?:Training completed|Process group destroyed)",),
         "eval": (rf"INFO - validate step: +{STEP}  loss: +{LOSS}",),
         "checkpoint_save_end": (
-            r"INFO - (?:Finished (?:saving|staging) the checkpoint in|"
+            r"INFO - (?:Finished (?:saving|staging) the checkpoint\b|"
             r"Last step checkpoint completed)",
         ),
         "checkpoint_save_start": (
-            r"INFO - (?:Saving|Staging) the checkpoint\.",
+            r"INFO - (?:Saving|Staging) the checkpoint(?:\.| \(or staging)",
             r"Saving a (?:full|model only) checkpoint",
         ),
         "progress": (rf"INFO - step: +{STEP}  loss: +{LOSS}",),
@@ -169,22 +174,41 @@ VERL = family(
         "init": (rf"^Total training steps: {TOTAL}", r"^Training from scratch"),
     },
 )
+# Hydra, where it sets the logs up, writes names in brackets.
+_TRAIN_INNER = r"\btrain_inner(?: \||\]\[INFO\] -)"
 FAIRSEQ = family(
     "fairseq",
     hints=("train_inner",),
     lines={
         "end": (r"\bdone training in ",),
-        "eval": (r'begin validation on "', r"valid on '\w+' subset \|"),
+        "eval": (
+            r'begin validation on "',
+            r"valid on '\w+' subset \|",
+            rf'\| valid \| \{{"epoch": {EPOCH}, "valid_loss": "{LOSS}"',
+        ),
         "checkpoint_save_end": (r"(?:Finished saving|Saved) checkpoint ",),
         "checkpoint_save_start": (
             r"Preparing to save checkpoint for epoch",
             r"Saving checkpoint to ",
         ),
         "progress": (
-            rf"\| train_inner \| epoch {EPOCH}:.*?\bloss={LOSS}.*?\bnum_updates={STEP}\b",
-            rf'\| train_inner \| \{{"epoch": {EPOCH},.*?"loss": "{LOSS}".*?"num_updates": "{STEP}"',
+            rf"{_TRAIN_INNER} epoch {EPOCH}:.*?\bloss={LOSS}.*?\bnum_updates={STEP}\b",
+            rf'{_TRAIN_INNER} \{{"epoch": {EPOCH},.*?"loss": "{LOSS}".*?"num_updates": "{STEP}"',
         ),
         "init": (r"begin training epoch",),
+    },
+)
+COMPOSER = family(
+    "composer",
+    "llm_foundry",
+    hints=("[batch=", "[token=", "[sample=", "[epoch="),
+    lines={
+        "eval": (rf"\[Eval batch={STEP}(?:/{TOTAL})?\] Eval on ",),
+        "checkpoint_save_start": (r"checkpoint_saver: Saving checkpoint to ",),
+        "progress": (
+            rf"^(?:\[epoch={EPOCH}\])?\[(?:batch|token|sample|iteration)={STEP}(?:/{TOTAL})?\]:",
+        ),
+        "init": (r"composer\.trainer\.trainer: Starting training",),
     },
 )
 NANOGPT = family(

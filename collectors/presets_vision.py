@@ -19,16 +19,23 @@ PYTORCH_EXAMPLES = family(
     "pytorch_examples",
     "pytorch_mnist",
     "pytorch_imagenet",
-    hints=("epoch:",),
+    hints=("epoch:", "train: ["),
     lines={
         "eval": (
             rf"^Test set: Average loss: {LOSS}",
-            rf"^Test: \[ *{STEP}/{TOTAL}\]\tTime(?:.*?\bLoss +{LOSS})?",
+            rf"\bTest: +\[ *{STEP}/{TOTAL}\]\s+(?:Time|eta)(?:.*?\b[Ll]oss:? +{LOSS})?",
+            rf"\bEval Epoch: {EPOCH} \[ *{STEP} / {TOTAL}\]",
         ),
         "progress": (
-            rf"^Train Epoch: {EPOCH} \[{STEP}/{TOTAL} \( *\d+%\)\]\s+Loss: {LOSS}",
+            rf"\bTrain Epoch: {EPOCH} \[ *{STEP}/{TOTAL} \( *\d+%\)\]"
+            rf"(?:.*?\bBatch \(t\): {SECONDS})?(?:.*?\bLoss: {LOSS})?",
             rf"^Epoch: \[ *{EPOCH}\]\[ *{STEP}/{TOTAL}\]\s+Time +{SECONDS}"
             rf"(?:.*?\bLoss +{LOSS})?",
+            # The logger of DeiT, MAE and DINO; Swin's; PaddleDetection's.
+            rf"\bEpoch: +\[ *{EPOCH}\] +\[ *{STEP}/ *{TOTAL}\] +(?:eta|learning_rate):"
+            rf"(?:.*?\bloss: {LOSS})?(?:.*?\b(?:time|batch_cost): {SECONDS})?",
+            rf"\bTrain: \[ *{EPOCH}/\d+\]\[ *{STEP}/{TOTAL}\]\s+eta "
+            rf"(?:.*?\btime {SECONDS})?(?:.*?\bloss {LOSS})?",
         ),
     },
 )
@@ -52,11 +59,16 @@ DETECTRON2 = family(
 )
 MMENGINE = family(
     "mmengine",
-    hints=("(train)",),
+    "mmcv",
+    hints=("(train)", "info - epoch [", "info - iter ["),
     lines={
-        "eval": tuple(
-            rf"- (?:Epoch|Iter)\({phase}\) +(?:\[ *{EPOCH}\])?\[ *{STEP}/{TOTAL}\]"
-            for phase in ("val", "test")
+        "eval": (
+            *(
+                rf"- (?:Epoch|Iter)\({phase}\) +(?:\[ *{EPOCH}\])?\[ *{STEP}/{TOTAL}\]"
+                for phase in ("val", "test")
+            ),
+            # mmcv, before mmengine, which does not know the total.
+            rf"- (?:Epoch|Iter)\(val\) (?:\[{EPOCH}\])?\[{STEP}\]\t",
         ),
         "checkpoint_save_start": (
             rf"Saving checkpoint at {STEP} iterations",
@@ -65,6 +77,8 @@ MMENGINE = family(
         "progress": (
             rf"- (?:Epoch|Iter)\(train\) +(?:\[ *{EPOCH}\])?\[ *{STEP}/{TOTAL}\]"
             rf"(?:.*?  time: {SECONDS})?(?:.*?  loss: {LOSS})?",
+            rf"- INFO - (?:Epoch|Iter) (?:\[{EPOCH}\])?\[{STEP}/{TOTAL}\]\s+lr: "
+            rf"(?:.*?, time: {SECONDS})?(?:.*?, loss: {LOSS})?",
         ),
         "compile": (r'Model has been "compiled"',),
         "init": (r"Checkpoints will be saved to",),
@@ -87,11 +101,17 @@ TIMM = family(
 ULTRALYTICS = family(
     "ultralytics",
     "yolo",
-    hints=("% ",),
+    "yolov5",
+    hints=("% ", "%|"),
     lines={
         "end": (r"\b\d{1,7} epochs completed in", r"^Optimizer stripped from"),
-        "eval": (rf"^\s*Class +Images +Instances .*?\d+% \S+ {STEP}/{TOTAL} ",),
-        "progress": (rf"^\s*{EPOCH}/\d+ +\d\S*[GM]\b.*?: +\d+% .*? {STEP}/{TOTAL} ",),
+        "eval": (
+            rf"^\s*Class +Images +(?:Instances|Labels) .*?\d+%(?: \S+|\|[^|]*\|) {STEP}/{TOTAL} ",
+        ),
+        "progress": (
+            # A bar of its own; tqdm's before release 8.3.200.
+            rf"^\s*{EPOCH}/\d+ +\d\S*[GM]\b.*?: +\d+%(?: .*?|\|[^|]*\|) {STEP}/{TOTAL} ",
+        ),
         "init": (r"^Starting training for \d+ epochs",),
     },
 )
@@ -128,9 +148,19 @@ LIGHTNING = family(
     hints=("epoch",),
     lines={
         "end": (r"^`Trainer\.fit` stopped",),
-        "eval": (rf"^\s*(?:Validation|Sanity Checking|Testing)(?: DataLoader \d+)?:{BAR}",),
+        "eval": (
+            rf"^\s*(?:Validation|Sanity Checking|Testing)(?: DataLoader \d+)?:{BAR}",
+            rf"^\s*(?:Validation|Sanity Checking|Testing)[ \w]{{0,40}}? [━╸╺ ]{{1,400}}"
+            rf" {STEP}/{TOTAL} +\d+:\d\d:",
+        ),
         "checkpoint_save_start": (rf"Epoch {EPOCH}, global step {STEP}: .* saving model to ",),
-        "progress": (rf"^\s*Epoch {EPOCH}:{BAR}{BAR_LOSS}",),
+        "progress": (
+            # NeMo 1 has a second colon.
+            rf"^\s*Epoch {EPOCH}:(?: :)?{BAR}{BAR_LOSS}",
+            # The bar that rich draws.
+            rf"^\s*Epoch {EPOCH}(?:/\d+)? [━╸╺ ]{{1,400}} {STEP}/{TOTAL} +\d+:\d\d:"
+            rf"(?:.*?\b\w*loss: {LOSS})?",
+        ),
         "init": (r"^Initializing distributed: GLOBAL_RANK",),
     },
 )
