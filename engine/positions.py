@@ -44,6 +44,8 @@ _LOOKS_ON = frozenset(
 _SCRIPT = "<module>"
 # What Python calls a thread that it did not start, once that thread asks for its own name.
 _FOREIGN_THREAD = "Dummy-*"
+# The outermost frames of every thread that Python itself started.
+_STARTS = frozenset({"threading._bootstrap", "threading._bootstrap_inner"})
 
 # Frameworks that are often run from a checkout (so without a package root in their path) and
 # whose text dumps carry no root at all. Names that projects use for folders of their own
@@ -82,6 +84,7 @@ LIBRARIES = frozenset(
         "httpx",
         "huggingface_hub",
         "hydra",
+        "intel_extension_for_pytorch",
         "jax",
         "jaxlib",
         "joblib",
@@ -105,6 +108,7 @@ LIBRARIES = frozenset(
         "peft",
         "psutil",
         "pyarrow",
+        "pycocotools",
         "pydantic",
         "pytorch_lightning",
         "ray",
@@ -116,6 +120,7 @@ LIBRARIES = frozenset(
         "sglang",
         "sklearn",
         "swanlab",
+        "sympy",
         "tensorboard",
         "tensorboardX",
         "tensordict",
@@ -128,6 +133,7 @@ LIBRARIES = frozenset(
         "torchcodec",
         "torchdata",
         "torchmetrics",
+        "torchrec",
         "torchvision",
         "tqdm",
         "transformer_engine",
@@ -219,7 +225,7 @@ class Positions:
         python = main.stack.python
         if not python or python[0].id not in _HANDS_OVER:
             return None
-        return next((t for t in threads if _is_foreign(t) and self._is_placed(t)), None)
+        return next((t for t in threads if _is_foreign(t) and self._is_at_work(t)), None)
 
     def _training_thread(self, main: Thread, threads: Sequence[Thread]) -> Thread | None:
         """The only other thread that runs user code, where the main thread just waits for it."""
@@ -240,6 +246,10 @@ class Positions:
     def _is_placed(self, thread: Thread) -> bool:
         return not isinstance(self.top(thread.stack), Missing)
 
+    def _is_at_work(self, thread: Thread) -> bool:
+        top = self.top(thread.stack)
+        return not isinstance(top, Missing) and IDLE not in self.claims(top)
+
 
 def _main_thread(threads: Sequence[Thread]) -> Thread | None:
     """The main thread; in a dump without names the only one that runs a script."""
@@ -251,7 +261,10 @@ def _main_thread(threads: Sequence[Thread]) -> Thread | None:
 
 
 def _is_foreign(thread: Thread) -> bool:
-    return not thread.name or fnmatchcase(thread.name, _FOREIGN_THREAD)
+    """Whether C++ started the thread; a dump such as faulthandler's names no thread at all."""
+    if thread.name and not fnmatchcase(thread.name, _FOREIGN_THREAD):
+        return False
+    return not any(frame.id in _STARTS for frame in thread.stack.python)
 
 
 def is_user_code(frame: Frame) -> bool:

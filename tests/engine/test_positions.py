@@ -85,9 +85,16 @@ def test_a_backward_pass_is_where_its_own_thread_is(name: str | None) -> None:
 
 
 def test_an_idle_thread_is_not_the_backward_pass() -> None:
-    """Threads without a position, and threads that Python started, are no autograd threads."""
+    """Threads without a position, and threads that Python started, are no autograd threads.
+
+    Nor is one that rests: a dump without names shows those that Python started like others.
+    """
     main = thread("MainThread", ENGINE, USER)
-    others = (thread(None, WAIT), thread("Thread-1", BARRIER), thread(None, NATIVE))
+    started = thread(
+        None, WAIT, USER, Frame("_bootstrap", "/usr/lib/python3.11/threading.py", None, 9)
+    )
+    rests = thread(None, WAIT, REST)
+    others = (thread(None, WAIT), thread("Thread-1", BARRIER), thread(None, NATIVE), started, rests)
     positions = Positions(LISTS)
     assert positions.thread(Process(pid=1, node="n", threads=(*others, main))) == main
 
