@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from whyhang.collectors.log_patterns import match_line
 from whyhang.schemas.progress import LogEvent
@@ -32,6 +33,10 @@ _BLOCK_LINES = 20_000
 # Between the error's name and the double rule that opens the report there is at most a blank line.
 _HEAD_LINES = 5
 _SIGTERM = -15
+# Horovod's stall inspector (horovod/common/stall_inspector.cc) opens a list with this line: a line
+# for each rank that has not submitted what others wait for, `!` behind those that shut down.
+_STALLED = "Stalled ranks:"
+_STALLED_RANK = re.compile(r"^(?:\[\d+,\d+\]<std(?:err|out)>:)?(\d{1,8})!?: \[")
 
 
 @dataclass(slots=True)
@@ -57,6 +62,9 @@ class _Search:
     seen: set[tuple[str, int, str | None, str | None]] = field(default_factory=set)
     # Whether the last line opened or went on with a list of absent processes.
     absent: bool = False
+    # Horovod's list: whether one is being read, and the index of its event. The last list counts.
+    listing: Literal["none", "open", "read"] = "none"
+    listed: int | None = None
 
     def add(self, event: LogEvent) -> None:
         if len(self.events) < _MAX_EVENTS:
@@ -68,6 +76,17 @@ class _Search:
         if key not in self.seen:
             self.seen.add(key)
             self.add(event)
+
+    def list_rank(self, rank: int) -> None:
+        """Take a rank into the list that is open; the first one replaces the list before."""
+        if self.listed is None:
+            self.listed = len(self.events)
+            self.add(_event("op_not_submitted", _STALLED, RankSet()))
+        if self.listed < len(self.events):
+            event = self.events[self.listed]
+            kept = event.ranks if self.listing == "read" else RankSet()
+            self.events[self.listed] = replace(event, ranks=kept | _ranks(rank))
+        self.listing = "read"
 
 
 def find_events(
@@ -93,6 +112,8 @@ def find_events(
 
 def _read(search: _Search, line: str) -> None:
     if search.report is not None and _read_report(search, search.report, line):
+        return
+    if _read_list(search, line):
         return
     if not line or line.isspace():
         return
@@ -136,6 +157,21 @@ def _read_absent(search: _Search, line: str) -> None:
     search.absent = bool(opener or tasks)
     for task in tasks:
         search.add_once(_event("barrier_missed", line, _ranks(int(task))))
+
+
+def _read_list(search: _Search, line: str) -> bool:
+    """Whether the line opens Horovod's list of stalled ranks or belongs to it."""
+    if line.rstrip().endswith(_STALLED):
+        search.listing = "open"
+        return True
+    if search.listing == "none":
+        return False
+    match = _STALLED_RANK.match(line)
+    if match is None:
+        search.listing = "none"
+        return False
+    search.list_rank(int(match[1]))
+    return True
 
 
 def _read_report(search: _Search, report: _Report, line: str) -> bool:

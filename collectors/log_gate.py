@@ -8,10 +8,11 @@ from whyhang.collectors.literal_search import search_for
 from whyhang.collectors.log_patterns import PATTERNS, match_line
 
 # What follows these belongs to them: the frames and the exception; a report of failures; the names
-# of the processes that did not come to a barrier.
+# of the processes that did not come to a barrier; Horovod's list of ranks.
 _TRACEBACK = b"Traceback (most recent call last)"
 _REPORT = b"ChildFailedError"
 _ABSENT = b"imed out task names:"
+_STALLED = b"Stalled ranks:"
 # What the launcher itself says tells of ranks without a pattern; and the exceptions that a
 # traceback ends in may come late where many ranks write at once.
 _ALWAYS = (
@@ -28,6 +29,7 @@ _ALL = (
     _TRACEBACK,
     _REPORT,
     _ABSENT,
+    _STALLED,
 )
 # One that holds another is found with that one.
 LITERALS: tuple[bytes, ...] = tuple(
@@ -36,8 +38,8 @@ LITERALS: tuple[bytes, ...] = tuple(
 _FRAME = b'  File "'
 _BEHIND_FRAME_BYTES = 8 * 1024
 _BEHIND_BYTES = 64 * 1024
-# XLA names twenty tasks at most.
-_BEHIND_NAMES_BYTES = 1024
+# XLA names twenty tasks at most, Horovod every rank and five of its tensors.
+_BEHIND_NAMES_BYTES = {_ABSENT: 1024, _STALLED: 16 * 1024}
 _MAX_LINE_BYTES = 16 * 1024
 
 
@@ -81,8 +83,11 @@ class LogGate:
                 continue
             first, done = _line_around(block, hit, start, end)
             line = block[first:done]
-            if _TRACEBACK in line or _REPORT in line or _ABSENT in line:
-                reach = done + _BEHIND_NAMES_BYTES
+            names = next(
+                (_BEHIND_NAMES_BYTES[one] for one in _BEHIND_NAMES_BYTES if one in line), 0
+            )
+            if names or _TRACEBACK in line or _REPORT in line:
+                reach = done + names
                 if _REPORT in line:
                     reach = first + _BEHIND_BYTES
                 elif _TRACEBACK in line:

@@ -1,4 +1,4 @@
-"""Who is missing, where the log only names those who are there."""
+"""Who is missing where the log only names those who are there, and the reverse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ _CAME = re.compile(r"world_size=(\d{1,8}), worker_count=(\d{1,8})")
 
 def name_absent(incident: Incident) -> Incident:
     """The incident with an event more for those whom a list of the others leaves out."""
-    found = [_not_submitted(incident), _not_enqueued(incident), _not_at_the_store(incident)]
+    found = [
+        _not_submitted(incident),
+        _submitted(incident),
+        _not_enqueued(incident),
+        _not_at_the_store(incident),
+    ]
     more = tuple(event for event in found if event is not None)
     return replace(incident, events=(*incident.events, *more)) if more else incident
 
@@ -33,6 +38,18 @@ def _not_submitted(incident: Incident) -> LogEvent | None:
         return None
     absent = RankSet(range(size)) - lines[-1].ranks
     return replace(lines[-1], kind=NOT_SUBMITTED, ranks=absent) if absent else None
+
+
+def _submitted(incident: Incident) -> LogEvent | None:
+    """Horovod lists the ranks that are missing: so all others are there."""
+    size = incident.world_size
+    lines = [event for event in incident.events if event.kind == NOT_SUBMITTED and event.ranks]
+    if not lines or size is None or not 0 < size <= MAX_RANK:
+        return None
+    if any(event.kind == SUBMITTED for event in incident.events):
+        return None
+    others = RankSet(range(size)) - lines[-1].ranks
+    return replace(lines[-1], kind=SUBMITTED, ranks=others) if others else None
 
 
 def _not_enqueued(incident: Incident) -> LogEvent | None:

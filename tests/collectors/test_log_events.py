@@ -121,6 +121,18 @@ def test_tasks_without_a_barrier_are_absent_nowhere() -> None:
     )
 
 
+def test_horovod_lists_who_did_not_submit() -> None:
+    """The ranks below the opening line are missing; of several lists the last one counts."""
+    opened = "One or more tensors were submitted by a subset of ranks only. "
+    first = [opened, "Stalled ranks:", "1: [grad.b]", "loss 0.5", "3: [not of the list]"]
+    last = ["[1,0]<stderr>:Stalled ranks:", "[1,0]<stderr>:2: [grad.a, grad.b]", "6!: [grad.a]"]
+    (event,) = find_events([*first, "Stalled ranks:", "and nobody"])
+    assert (event.kind, event.ranks) == ("op_not_submitted", RankSet([1]))
+    (event,) = find_events([*first, *last, "step 8"])
+    assert (event.kind, event.ranks) == ("op_not_submitted", RankSet([2, 6]))
+    assert find_events(["Stalled ranks:", "3: a title", "4: [other]"]) == ()
+
+
 def test_traceback_with_its_exception() -> None:
     """Interleaved tracebacks of two ranks each end in their own exception."""
     lines = [

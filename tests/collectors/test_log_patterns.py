@@ -380,6 +380,21 @@ def test_names_behind_their_list_pass_the_gate(size: int) -> None:
     ]
 
 
+def test_a_list_of_ranks_comes_with_its_lines() -> None:
+    """What Horovod writes behind the opening line is let through, also over blocks' borders."""
+    text = "".join(f"step {n} loss 2.0\n" for n in range(500))
+    listed = "Stalled ranks:\n2: [grad.a, grad.b]\n5!: [grad.a]\n"
+    data = (text + listed + text * 4).encode()
+    for size in (len(data), 700):
+        gate = LogGate()
+        found = [
+            line for at in range(0, len(data), size) for line in gate.feed(data[at : at + size])
+        ]
+        (event,) = find_events(_text(found))
+        assert (event.kind, event.ranks) == ("op_not_submitted", RankSet((2, 5)))
+        assert sum(map(len, found)) < 20_000
+
+
 ORDINARY = st.sampled_from(
     (
         b"step 12 loss 0.3",

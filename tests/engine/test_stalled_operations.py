@@ -25,9 +25,17 @@ def test_the_rest_is_absent() -> None:
     assert (last.kind, last.ranks) == ("op_not_submitted", RankSet((2,)))
 
 
+def test_the_rest_is_there() -> None:
+    """Where the log lists who is missing, all ranks but those of the last line are there."""
+    *_, last = name_absent(incident("0", "2-3", kind="op_not_submitted")).events
+    assert (last.kind, last.ranks) == ("op_submitted", RankSet((0, 1)))
+
+
 @pytest.mark.parametrize(
     "told",
     [
+        incident("0", size=None, kind="op_not_submitted"),
+        incident("0-3", kind="op_not_submitted"),
         incident("0", size=None),
         incident("0-3"),
         incident(),
