@@ -225,7 +225,8 @@ class Positions:
         python = main.stack.python
         if not python or python[0].id not in _HANDS_OVER:
             return None
-        return next((t for t in threads if _is_foreign(t) and self._is_at_work(t)), None)
+        others = (t for t in threads if t is not main and _is_foreign(t))
+        return next((t for t in others if self._is_at_work(t)), None)
 
     def _training_thread(self, main: Thread, threads: Sequence[Thread]) -> Thread | None:
         """The only other thread that runs user code, where the main thread just waits for it."""

@@ -84,6 +84,13 @@ def test_a_backward_pass_is_where_its_own_thread_is(name: str | None) -> None:
     assert positions.thread(Process(pid=1, node="n", threads=(hook, elsewhere))) == elsewhere
 
 
+def test_a_backward_pass_in_a_dump_without_names() -> None:
+    """The main thread has no name either, and is not its own backward pass."""
+    main, hook = thread(None, ENGINE, USER, SCRIPT), thread(None, WAIT, BARRIER)
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(main, hook))) == hook
+
+
 def test_an_idle_thread_is_not_the_backward_pass() -> None:
     """Threads without a position, and threads that Python started, are no autograd threads.
 
