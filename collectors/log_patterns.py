@@ -18,7 +18,9 @@ Whose = Literal["printer", "named", "nobody"]
 _MAX_LINE = 500
 _SEARCHED = 4096
 
-_NCCL_PREFIX = re.compile(r"(?P<host>[^\s:\[\]]+):\d+:\d+ \[(?P<dev>-?\d+)\]")
+# What may begin anywhere is tried where its run of characters begins only: else a long word costs
+# the square of its length.
+_NCCL_PREFIX = re.compile(r"(?<![^\s:\[\]])(?P<host>[^\s:\[\]]+):\d+:\d+ \[(?P<dev>-?\d+)\]")
 _GROUP_RANK = re.compile(r"\bRank (?P<rank>\d{1,8})\]")
 
 
@@ -200,7 +202,7 @@ PATTERNS: tuple[LinePattern, ...] = (
     _p(
         "connect_failed",
         "connect to ",
-        rf"\w+: connect to {_HOST} (?:failed : |returned )",
+        rf"(?<!\w)\w+: connect to {_HOST} (?:failed : |returned )",
     ),
     _p(
         "connect_failed",
@@ -292,7 +294,7 @@ PATTERNS: tuple[LinePattern, ...] = (
         r" (?:Port: \d+ Link DOWN|Link down)",
     ),
     _k("soft_lockup", "soft lockup", r"watchdog: BUG: soft lockup - CPU#\d+ stuck for \d+s"),
-    _k("segfault", "segfault at", r"\S+\[\d+\]: segfault at [0-9a-f]+ ip [0-9a-f]+"),
+    _k("segfault", "segfault at", r"(?<!\S)\S+\[\d+\]: segfault at [0-9a-f]+ ip [0-9a-f]+"),
     _k(
         "io_error",
         "I/O error",

@@ -11,7 +11,7 @@ _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6})\d*)?"
 _YEAR_FIRST = re.compile(rf"\b(\d{{4}})[-/](\d\d)[-/](\d\d)[T ]{_TIME}(Z|[+-]\d\d:?\d\d)?")
 _US = re.compile(rf"\b(\d\d)/(\d\d)/(\d{{4}}|\d\d) {_TIME}")
 _NO_YEAR = re.compile(rf"(?:\b[IWEF](\d\d)(\d\d)|\[(\d\d)/(\d\d)) {_TIME}")
-_BAR_ELAPSED = re.compile(r"\d+/\d+ \[(?:(\d+):)?(\d+):(\d\d)<")
+_BAR_ELAPSED = re.compile(r"(?<!\d)\d+/\d+ \[(?:(\d+):)?(\d+):(\d\d)<")
 # Stamps of another time zone are off by whole quarters of an hour.
 _QUARTER = 900.0
 _ZONE_SLACK = 30.0

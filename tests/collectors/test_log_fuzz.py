@@ -67,6 +67,17 @@ def test_event_patterns_on_hostile_lines() -> None:
     assert time.process_time() - start < 2 * MAX_SECONDS
 
 
+@pytest.mark.parametrize("filler", ["y", "1", "[1]", "a.b", " ", "rank1:"])
+def test_many_faults_in_long_lines(filler: str) -> None:
+    """A log full of faults with long words costs each line its length, not the square of it."""
+    padding = filler * (4000 // len(filler))
+    start = time.process_time()
+    for pattern in PATTERNS:
+        lines = [f"[rank0]: {pattern.literal} NCCL {padding}"] * 40
+        list(find_events(lines))
+    assert time.process_time() - start < 2 * MAX_SECONDS
+
+
 @given(BYTES, st.sampled_from(preset_names()))
 def test_any_bytes_through_the_whole_chain(data: bytes, name: str) -> None:
     """Random bytes never raise; pieces and kept lines are bounded."""
