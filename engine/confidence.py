@@ -17,7 +17,8 @@ def lower(
     """The confidence that the evidence allows, and why it is below the rule's own.
 
     Only verdicts of a hang rest on samples; each gap caps the confidence at medium, and at low
-    where most ranks were not read.
+    where most ranks that were found could not be read. Ranks of nodes that nobody asked are a gap
+    too, however many they are: those that were read still show where they stand.
     """
     if verdict not in HANGS:
         return own, ()
