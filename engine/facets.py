@@ -18,6 +18,7 @@ Facet: TypeAlias = "str | tuple[ScopeName, Facet]"
 Reader: TypeAlias = Callable[[World, Positions, Subject, int], Hashable]
 
 NOT_SEEN = Missing("it was not seen in this sample")
+NO_FRAME = Missing("its dump shows no frame of the thread that matters")
 NO_SAMPLE = Missing("no sample was taken")
 
 # What `unchanged` reads beside the field: a new process that stands where the old one stood is new.
@@ -41,7 +42,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "proc.wchan": ("state", "tasks"),
     "proc.threads": ("tasks",),
     "proc.d_threads": ("state", "tasks"),
-    "proc.kernel": ("state",),
+    "proc.kernel": ("state", "tasks"),
     "proc.traced": ("state",),
     "proc.run_queue": ("counters",),
     "proc.cpus": ("cpus",),
@@ -87,7 +88,9 @@ def stack_of(positions: Positions, subject: Subject, sample: int) -> Stack | Mis
     if isinstance(process, Missing):
         return process
     thread = positions.thread(process)
-    return thread if isinstance(thread, Missing) else thread.stack
+    if isinstance(thread, Missing):
+        return thread
+    return thread.stack if thread.stack.frames else NO_FRAME
 
 
 class Classes:

@@ -201,10 +201,15 @@ class Positions:
         """
         if isinstance(process.threads, Missing):
             return process.threads
-        for pattern in self._threads:
-            for thread in process.threads:
-                if thread.name and thread.stack.python and fnmatchcase(thread.name, pattern):
-                    return thread
+        named = [
+            thread
+            for pattern in self._threads
+            for thread in process.threads
+            if thread.name and fnmatchcase(thread.name, pattern)
+        ]
+        if named:
+            # One without frames was not read, and what the main thread shows says nothing of it.
+            return next((thread for thread in named if thread.stack.python), named[0])
         main = _main_thread(process.threads)
         if main is not None:
             return (
@@ -236,13 +241,16 @@ class Positions:
         return others[0] if len(others) == 1 and self._is_placed(others[0]) else None
 
     def _looks_on(self, stack: Stack) -> bool:
+        waits = False
         for frame in stack.python:
             if frame.id in _LOOKS_ON:
-                return True
+                waits = True
+                continue
             claims = self.claims(frame)
             if TRANSPARENT not in claims:
-                return IDLE in claims
-        return False
+                # What a compiler or a saver waits for is its own, and says what the rank does.
+                return IDLE in claims or (waits and not claims)
+        return waits
 
     def _is_placed(self, thread: Thread) -> bool:
         return not isinstance(self.top(thread.stack), Missing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from whyhang.rules.load import load_ruleset
 from whyhang.rules.ruleset import Rule, Ruleset
 from whyhang.schemas.evidence import Span
 from whyhang.schemas.incident import Incident
+from whyhang.schemas.stack import Stack, Thread
 
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
 Build = Callable[[Mapping[str, Any]], Incident]
@@ -65,6 +67,25 @@ def test_missing_evidence_is_named(pack: Ruleset, build_incident: Build) -> None
         ("2", "py-spy: permission denied")
     ]
     assert any("permission denied" in why for u in verdict.undecided for why in u.because)
+    assert "read these first: rank 2" in verdict.headline
+
+
+def test_a_dump_without_frames_was_not_read(pack: Ruleset, build_incident: Build) -> None:
+    """Where the thread that matters shows no frame, its rank is neither here nor there."""
+    incident = build_incident({"trainers": {"*": "backward"}})
+    blank = (Thread(name="MainThread", stack=Stack(())),)
+    samples = tuple(
+        replace(
+            sample,
+            processes=tuple(
+                replace(process, threads=blank) if process.rank == 2 else process
+                for process in sample.processes
+            ),
+        )
+        for sample in incident.samples
+    )
+    verdict = judge(pack, replace(incident, samples=samples))
+    assert (verdict.verdict, str(verdict.suspects.ranks)) == ("inconclusive", "")
     assert "read these first: rank 2" in verdict.headline
 
 

@@ -63,6 +63,8 @@ def test_dump_modes_share_a_position_and_an_identity() -> None:
     [
         ((thread("MainThread", USER), thread("Thread-1", WAIT)), "MainThread"),
         ((thread("MainThread", WAIT), thread("TrainingThread(f)", USER)), "TrainingThread(f)"),
+        ((thread("MainThread", REST), thread("TrainingThread(f)")), "TrainingThread(f)"),
+        ((thread("TrainingThread"), thread("Training-2", USER)), "Training-2"),
         ((thread("Thread-1", USER),), "Thread-1"),
         ((thread(None, USER), thread(None)), None),
     ],
@@ -121,6 +123,13 @@ def test_a_main_thread_with_work_of_its_own(frames: tuple[Frame, ...]) -> None:
     """Whatever its other threads do, a main thread that does not wait for them matters."""
     main, other = thread("MainThread", *frames), thread("Thread-1", BARRIER, USER)
     process = Process(pid=1, node="n", threads=(main, other))
+    assert Positions(LISTS).thread(process) == main
+
+
+def test_a_library_that_waits_for_threads_of_its_own() -> None:
+    """What a known library waits for is its own affair: the main thread says what it is."""
+    main = thread("MainThread", WAIT, JOIN, BARRIER, USER)
+    process = Process(pid=1, node="n", threads=(main, thread("Thread-1", USER)))
     assert Positions(LISTS).thread(process) == main
 
 
