@@ -224,9 +224,14 @@ def _cpus(process: Process) -> int | None:
 
 
 def _kernel(process: Process) -> tuple[Frame, ...] | None:
-    if process.kernel_stack is None:
+    """The kernel's stack; only root reads more of it than the function in which a process waits."""
+    names, channel = process.kernel_stack, _wchan(process)
+    if names is None and channel is None:
         return None
-    return tuple(Frame(name, module="kernel") for name in process.kernel_stack)
+    if channel is not None and channel not in (names or ()):
+        names = (channel, *(names or ()))
+    # Compilers add to names (`.constprop.0`, `.isra.0`); a dot tells Python's names from these.
+    return tuple(Frame(name.partition(".")[0], module="kernel") for name in names or ())
 
 
 def _unreadable(facts: Facts, subject: Subject, sample: int) -> bool | Missing:

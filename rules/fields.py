@@ -122,7 +122,7 @@ _TABLE = (
     _field("proc.wchan", "str", _PROCESS, "the kernel function in which it sleeps"),
     _field("proc.threads", "int", _PROCESS, "the number of its threads"),
     _field("proc.d_threads", "int", _PROCESS, "the number of its threads in state D"),
-    _field("proc.kernel", "frames", _PROCESS, "the kernel's stack"),
+    _field("proc.kernel", "frames", _PROCESS, "the kernel's stack, or only where it sleeps"),
     _field("proc.traced", "bool", _PROCESS, "a tracer that is not ours holds it"),
     _field("proc.run_queue", "percent", _PROCESS, "time runnable but not scheduled"),
     _field("proc.cpus", "int", _PROCESS, "the number of CPUs that it may run on"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,9 @@ from whyhang.schemas.process import BlockedOn, Dump, IoCounters, OsThread, Proce
 from whyhang.schemas.stack_codec import StackReader, ThreadWire, thread_wire
 from whyhang.schemas.wire import choice, rank_or_none, reader
 from whyhang.schemas.words import PROCESS_KINDS, ProcessKind
+
+# A line of /proc/PID/stack: `[<0>] nfs_wait_bit_killable+0x1e/0x90 [nfs]`.
+_KERNEL_LINE = re.compile(r"(?:\[<[0-9a-fA-F]*>\]\s*)?(?P<function>[^+\s]+)")
 
 
 class _Gpu(Struct):
@@ -91,7 +95,7 @@ class ProcessReader:
             wchan=None if wire.wchan in ("0", "") else wire.wchan,
             syscall=wire.syscall,
             blocked_on=wire.blocked_on,
-            kernel_stack=wire.kernel_stack,
+            kernel_stack=_kernel_stack(wire.kernel_stack),
             cpu_seconds=wire.cpu_seconds,
             io=wire.io,
             exit=wire.exit,
@@ -146,6 +150,14 @@ def _dump(process: Process) -> Dump | None:
     if process.dump is None and isinstance(process.threads, Missing):
         return Dump(ok=False, error=process.threads.reason)
     return process.dump
+
+
+def _kernel_stack(lines: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The functions of a kernel stack, which may be written as /proc prints them."""
+    if lines is None:
+        return None
+    matches = (_KERNEL_LINE.match(line.strip()) for line in lines)
+    return tuple(match["function"] for match in matches if match is not None)
 
 
 def _kind(text: str | None) -> ProcessKind:

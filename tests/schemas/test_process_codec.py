@@ -120,3 +120,19 @@ def test_garbage_is_a_format_error(data: bytes) -> None:
     """A torn line is one error of ours, never a foreign exception."""
     with pytest.raises(FormatError):
         ProcessReader().process(data)
+
+
+def test_a_kernel_stack_as_proc_prints_it() -> None:
+    """Addresses, offsets and modules around the kernel's functions are left out."""
+    lines = [
+        "[<0>] rwsem_down_read_slowpath+0x1e0/0x3a0",
+        "[<0>] nv_ioctl+0x2/0x9 [nvidia]",
+        "x",
+        "",
+    ]
+    line = json.dumps({"pid": 1, "kernel_stack": lines}).encode()
+    assert ProcessReader().process(line).kernel_stack == (
+        "rwsem_down_read_slowpath",
+        "nv_ioctl",
+        "x",
+    )
