@@ -85,6 +85,13 @@ def test_lists_are_disjoint() -> None:
         ("filelock._api.acquire", "external_wait"),
         ("torch.utils.file_baton.wait", "compiling"),
         ("clearml.task.close", "logging_service"),
+        ("tensorboard.summary.writer.event_file_writer.add_event", "logging_service"),
+        ("torch.utils.tensorboard.writer.add_scalar", "logging_service"),
+        ("torchrec.distributed.comm_ops.forward", "communication"),
+        ("triton.runtime.build.compile_module_from_src", "compiling"),
+        ("triton.runtime.autotuner._bench", "compiling"),
+        ("shutil.copyfileobj", "file_output"),
+        ("shutil.rmtree", "file_access"),
     ],
 )
 def test_what_is_claimed(name: str, expected: str) -> None:
@@ -113,4 +120,48 @@ def test_what_is_claimed(name: str, expected: str) -> None:
 def test_what_native_frames_are_claimed(name: str, expected: str | None) -> None:
     """Functions of MPI, NCCL, gloo and of drivers in which a host waits are told from others."""
     frame = Frame(name, "lib.so", "lib.so", 0, "lib.so")
+    assert Positions(load_ruleset().lists).claims(frame) == ({expected} if expected else set())
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nfs_wait_bit_killable", "storage_kernel"),
+        ("rpc_wait_bit_killable", "storage_kernel"),
+        ("folio_wait_bit_common", "storage_kernel"),
+        ("__folio_lock", "storage_kernel"),
+        ("wait_on_page_bit", "storage_kernel"),
+        ("__wait_on_buffer", "storage_kernel"),
+        ("io_schedule_timeout", "storage_kernel"),
+        ("blk_mq_get_tag", "storage_kernel"),
+        ("nvme_submit_sync_cmd", "storage_kernel"),
+        ("jbd2_log_wait_commit", "storage_kernel"),
+        ("wait_transaction_locked", "storage_kernel"),
+        ("xlog_wait_on_iclog", "storage_kernel"),
+        ("cl_sync_io_wait", "storage_kernel"),
+        ("ptlrpc_set_wait", "storage_kernel"),
+        ("cxiWaitEventWait", "storage_kernel"),
+        ("p9_client_rpc", "storage_kernel"),
+        ("wait_for_response", "storage_kernel"),
+        ("balance_dirty_pages", "storage_kernel"),
+        ("nvidia_unlocked_ioctl", "driver_kernel"),
+        ("_nv000644rm", "driver_kernel"),
+        ("uvm_va_space_mm_shutdown", "driver_kernel"),
+        ("os_acquire_rwlock_read", "driver_kernel"),
+        ("mlx5_cmd_exec", "driver_kernel"),
+        ("ib_uverbs_reg_mr", "driver_kernel"),
+        ("cxi_eq_wait", "driver_kernel"),
+        ("kernel_clone", None),
+        ("rwsem_down_read_slowpath", None),
+        ("futex_wait_queue", None),
+        ("wait_for_completion", None),
+        ("dma_fence_default_wait", "driver_kernel"),
+        # No frame of Python is a function of the kernel.
+        ("nvtools.wait", None),
+        ("nfs_cache.load", None),
+    ],
+)
+def test_what_kernel_functions_are_claimed(name: str, expected: str | None) -> None:
+    """Storage and drivers are told apart; a wait that any subsystem uses tells of neither."""
+    frame = Frame(name, module="kernel")
     assert Positions(load_ruleset().lists).claims(frame) == ({expected} if expected else set())
