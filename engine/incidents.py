@@ -10,6 +10,7 @@ from whyhang.collectors.log_events import find_events
 from whyhang.engine.comm_files import read_flight_dumps, read_ras_replies
 from whyhang.engine.evidence_files import read_lines, read_log_excerpt, read_processes
 from whyhang.engine.facts_files import read_facts
+from whyhang.engine.foreign_events import classify_events
 from whyhang.engine.imported import read_dumps
 from whyhang.engine.store import INDEX
 from whyhang.engine.told_ranks import with_told_ranks
@@ -50,7 +51,9 @@ def read_incident(directory: Path) -> Incident:
     samples, nodes = _read_samples(directory, times, incident.nodes, problems)
     history = tuple(read_lines(directory / "progress.jsonl", decode_progress_event, problems))
     excerpt = tuple(read_log_excerpt(directory / "logs", problems))
-    events = tuple(read_lines(directory / "events.jsonl", decode_log_event, problems))
+    events = tuple(
+        classify_events(read_lines(directory / "events.jsonl", decode_log_event, problems))
+    )
     ras, flight = read_ras_replies(directory, problems), read_flight_dumps(directory, problems)
     sources = dict(incident.sources)
     if problems:
