@@ -11,8 +11,10 @@ from whyhang.rules.patterns import is_regex
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.stack import Stack
 
-# It sharpens: its frames are walked over like those of `transparent`, of which it is a part.
-SHARPENING = frozenset({"file_locks", "condition_waits"})
+# They sharpen: each is a part of another list, or of two, and says more of some of its functions.
+SHARPENING = frozenset(
+    {"file_locks", "condition_waits", "two_sided", "rollout_clients", "data_services"}
+)
 SITE = "/opt/venv/lib/python3.12/site-packages/"
 
 
