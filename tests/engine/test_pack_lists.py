@@ -94,6 +94,8 @@ def test_lists_are_disjoint() -> None:
         ("triton.runtime.autotuner._bench", "compiling"),
         ("shutil.copyfileobj", "file_output"),
         ("shutil.rmtree", "file_access"),
+        ("multiprocessing.pool._handle_results", "idle"),
+        ("multiprocessing.pool.worker", "idle"),
     ],
 )
 def test_what_is_claimed(name: str, expected: str) -> None:
