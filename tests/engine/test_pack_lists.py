@@ -13,7 +13,7 @@ from whyhang.schemas.stack import Stack
 
 # They sharpen: each is a part of another list, or of two, and says more of some of its functions.
 SHARPENING = frozenset(
-    {"file_locks", "condition_waits", "two_sided", "rollout_clients", "data_services"}
+    {"file_locks", "condition_waits", "two_sided", "rollout_clients", "data_services", "loading"}
 )
 SITE = "/opt/venv/lib/python3.12/site-packages/"
 
