@@ -34,9 +34,10 @@ TICK_SECONDS = 1.0
 # After the job's end, for its last output to pass. What a reader does not take until then stays
 # with the relay, which lives on; but in a container it would die with us.
 DRAIN_SECONDS = 10.0
-# For the watcher, which has something to write only if the job failed.
+# For the watcher, which has something to write only if the job failed: two seconds of work, for
+# which it may have to wait on a node that others keep busy.
 FAREWELL_SECONDS = 2.0
-DIAGNOSIS_SECONDS = 15.0
+DIAGNOSIS_SECONDS = 30.0
 EX_TEMPFAIL = 75
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
