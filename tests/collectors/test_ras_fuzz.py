@@ -131,12 +131,14 @@ def test_hostile_replies_cost_no_time(name: str) -> None:
 def test_time_follows_the_size(name: str) -> None:
     """An eighth of the reply takes no more than about an eighth of the time."""
     small, large = HOSTILE[name][: SIZE // 8], HOSTILE[name]
-    took = []
-    for text in (small, large):
+
+    def took(text: str) -> float:
         began = time.process_time()
         use(text.encode())
-        took.append(time.process_time() - began)
-    assert took[1] < 24 * took[0] + 0.3
+        return time.process_time() - began
+
+    # The best of a few: what shares the core with us takes time of ours as well.
+    assert min(took(large) for _ in range(3)) < 24 * took(small) + 0.3
 
 
 def serve_once(listener: socket.socket, pieces: list[bytes], pause: float, reset: bool) -> None:
