@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from whyhang.collectors.log_patterns import match_line
+from whyhang.collectors.normalise import split_prefixes
 from whyhang.schemas.progress import LogEvent
 from whyhang.schemas.rankset import RankSet
 
@@ -56,9 +57,12 @@ class _Search:
     first_rank: int | None
     node: str | None = None
     events: list[LogEvent] = field(default_factory=list)
-    report: _Report | None = None
-    # Index of the event whose traceback is still being read, by the rank that prints it.
-    tracebacks: dict[int | None, int] = field(default_factory=dict)
+    # The reports that are being read, by the prefix of the node that prints them.
+    reports: dict[str, _Report] = field(default_factory=dict)
+    # Index of the event whose traceback is still being read, by the prefixes of its lines.
+    tracebacks: dict[str, int] = field(default_factory=dict)
+    # Indices of tracebacks of the launcher itself.
+    dropped: set[int] = field(default_factory=set)
     seen: set[tuple[str, int, str | None, str | None]] = field(default_factory=set)
     # Whether the last line opened or went on with a list of absent processes.
     absent: bool = False
@@ -107,11 +111,12 @@ def find_events(
     search = _Search(first_rank=first_rank, node=node)
     for line in lines:
         _read(search, line.rstrip("\r\n"))
-    return _without_doubles(search.events)
+    kept = [event for n, event in enumerate(search.events) if n not in search.dropped]
+    return _without_doubles(kept)
 
 
 def _read(search: _Search, line: str) -> None:
-    if search.report is not None and _read_report(search, search.report, line):
+    if search.reports and _read_report(search, line):
         return
     if _read_list(search, line):
         return
@@ -120,11 +125,12 @@ def _read(search: _Search, line: str) -> None:
     _read_absent(search, line)
     rank = _prefix_rank(line)
     if "ChildFailedError" in line and _BLOCK.search(line):
-        search.report = _Report()
+        source, _ = split_prefixes(line)
+        search.reports[source] = _Report()
         # What came before was the traceback of the launcher itself.
-        index = search.tracebacks.pop(rank, None)
-        if index is not None and index == len(search.events) - 1:
-            search.events.pop()
+        index = search.tracebacks.pop(source, None)
+        if index is not None:
+            search.dropped.add(index)
         return
     if "failed (exitcode" in line and (match := _ELASTIC.search(line)) is not None:
         code, local = int(match[1]), int(match[2])
@@ -135,17 +141,16 @@ def _read(search: _Search, line: str) -> None:
     told = tuple(match_line(line, rank, node=search.node))
     for event in told:
         search.add_once(event)
-    if told and rank not in search.tracebacks:
+    if not search.tracebacks and (told or "Traceback" not in line):
         return
-    if "Traceback" not in line and rank not in search.tracebacks:
+    source, bare = split_prefixes(line)
+    if told and source not in search.tracebacks:
         return
-    bare = _GLOBAL_RANK.sub("", line, count=1)
-    bare = bare[1:] if bare is not line and bare.startswith(" ") else bare
     if _TRACEBACK.search(line):
-        search.tracebacks[rank] = len(search.events)
+        search.tracebacks[source] = len(search.events)
         search.add(_event("traceback", line, _ranks(rank)))
-    elif rank in search.tracebacks and _EXCEPTION.match(bare):
-        index = search.tracebacks.pop(rank)
+    elif source in search.tracebacks and _EXCEPTION.match(bare):
+        index = search.tracebacks.pop(source)
         if index < len(search.events):
             search.events[index] = _event("traceback", bare, _ranks(rank))
 
@@ -174,14 +179,17 @@ def _read_list(search: _Search, line: str) -> bool:
     return True
 
 
-def _read_report(search: _Search, report: _Report, line: str) -> bool:
-    """Whether the line belongs to the report; ends the report behind its last line."""
+def _read_report(search: _Search, line: str) -> bool:
+    """Whether the line belongs to a report; ends the report behind its last line."""
+    source, bare = split_prefixes(line)
+    report = search.reports.get(source)
+    if report is None:
+        return False
     report.lines += 1
-    bare = _GLOBAL_RANK.sub("", line, count=1)
     if _BLOCK_END.match(bare.strip()):
         report.bars += 1
         if report.bars == 2:
-            search.report = None
+            del search.reports[source]
         return True
     if _ROOT.search(bare):
         report.root = True
@@ -189,7 +197,7 @@ def _read_report(search: _Search, report: _Report, line: str) -> bool:
     match = _FIELD.match(bare)
     if match is None or not report.root:
         if report.lines > (_BLOCK_LINES if report.bars else _HEAD_LINES):
-            search.report = None
+            del search.reports[source]
         return report.bars > 0
     name, value = match[1], match[2].strip()
     if name == "time":

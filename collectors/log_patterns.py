@@ -216,6 +216,7 @@ PATTERNS: tuple[LinePattern, ...] = (
     ),
     _p("proxy_failed", "Proxy Call to rank", r"Proxy Call to rank \d+ failed"),
     _p("cuda_error", "Cuda failure", r"Cuda failure (?:\d+ )?'[^']+'"),
+    _p("cuda_error", "HIP failure", r"HIP failure (?:\d+ )?'[^']+'"),
     _p("ras_dead", "RAS declaring peer", rf"RAS declaring peer {_HOST} as DEAD"),
     _p(
         "ras_silent",
@@ -301,6 +302,11 @@ PATTERNS: tuple[LinePattern, ...] = (
         r"I/O error, dev (?P<device>\w+)|Buffer I/O error|XFS .{0,80}?I/O error",
     ),
     # -- the scheduler --------------------------------------------------------------------------
+    _p(
+        "oom_kill",
+        "Out Of Memory",
+        r"srun: error: (?P<node>[^\s:]+): tasks? [\d,-]+: Out Of Memory",
+    ),
     _p("oom_kill", "oom_kill event", r"\boom_kill event", "printer"),
     _p("oom_kill", "slurmstepd: error: Detected", r"error: Detected \d+ oom", "printer"),
     _p("oom_kill", "killed by the OOM killer", r"killed by the OOM killer", "printer"),

@@ -136,6 +136,21 @@ def strip_escapes(data: bytes) -> bytes:
     return _RAW_ESCAPES.sub(b"", data) if b"\x1b" in data or b"\b" in data else data
 
 
+def split_prefixes(line: str) -> tuple[str, str]:
+    """Who printed a line, by the prefixes before it, and the line without them.
+
+    Timestamps, which differ from line to line, are left out of the first.
+    """
+    source = ""
+    for _ in range(MAX_PREFIXES):
+        match = _first_prefix(line)
+        if match is None:
+            break
+        line = line[match.end() :]
+        source += "" if "stamp" in match.re.groupindex else match[0]
+    return source, line
+
+
 def _first_prefix(text: str) -> re.Match[str] | None:
     for prefix in _BY_FIRST.get(text[:1], (_TORCHX,)):
         match = prefix.match(text)

@@ -56,6 +56,19 @@ def test_root_cause_of_the_failure_report() -> None:
     assert event.at == "2026-01-02_03:04:05"
 
 
+def test_reports_of_two_nodes_in_one_log() -> None:
+    """What srun writes of several nodes alternates; each report has the lines of its own node."""
+    one, other = report(9, "1 (pid: 12)"), report(17, "-9 (pid: 44)  (SIGKILL)")
+    lines = []
+    for first, second in zip(one, other, strict=True):
+        lines += [f"1: {first}", f"2: {second}"]
+    found = find_events([*lines, "0: Received 15 death signal, shutting down workers"])
+    assert [(event.ranks, event.exit_code) for event in found] == [
+        (RankSet([9]), 1),
+        (RankSet([17]), -9),
+    ]
+
+
 def test_ranks_ended_by_the_agent_are_no_events() -> None:
     """SIGTERM from the launcher is a consequence."""
     assert find_events([NOTE.format(-15, 1)]) == ()

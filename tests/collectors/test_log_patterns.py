@@ -155,6 +155,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str | None, str | None]]]] = {
         "gpu02<42830>",
         [("peer_lost", "", "gpu02", None)],
     ),
+    "out of memory for srun": (
+        "srun: error: gpu07: task 3: Out Of Memory",
+        [("oom_kill", "", "gpu07", None)],
+    ),
     "call failed": (
         NCCL + "Net : Call to recv from 10.2.8.2<58355> failed : Broken pipe",
         [("peer_lost", "", "10.2.8.2", None)],
@@ -172,6 +176,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str | None, str | None]]]] = {
         [("proxy_failed", "", "gpu07", "3")],
     ),
     "cuda": (NCCL + "Cuda failure 'unknown error'", [("cuda_error", "", "gpu07", "3")]),
+    "hip": (NCCL + "HIP failure 'unknown error'", [("cuda_error", "", "gpu07", "3")]),
     "dead for RAS": (
         "gpu07:984:1290 [4] NCCL INFO RAS declaring peer 10.0.4.1<40005> as DEAD; hash 0x1",
         [("ras_dead", "", "10.0.4.1", None)],
