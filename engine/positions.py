@@ -68,6 +68,7 @@ LIBRARIES = frozenset(
         "cv2",
         "decord",
         "deep_ep",
+        "deep_gemm",
         "deepspeed",
         "dill",
         "einops",
