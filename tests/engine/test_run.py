@@ -99,16 +99,16 @@ def test_pause_that_heals_is_no_incident(run: Run, tmp_path: Path) -> None:
     (tmp_path / "hang.yaml").write_text(
         'version: 1\ninclude: ["builtin:pytorch@1"]\ndetect: {stall: 2s, confirm: 2s}\n'
     )
-    # The pause lasts until it has made the watcher suspect something.
+    # The pause lasts until it has made the watcher suspect something, the rest until it is eased.
     code = """
 import pathlib, time
-def is_suspect():
-    logs = pathlib.Path("store").rglob("watcher.log")
-    return any("advancing -> suspect" in log.read_text() for log in logs)
-for step in range(14):
-    print(f"step {step}/99 loss 1.0")
-    while step == 5 and not is_suspect():
+def wait_for(words):
+    while not any(words in log.read_text() for log in pathlib.Path("store").rglob("watcher.log")):
         time.sleep(0.1)
+for step in range(8):
+    print(f"step {step}/99 loss 1.0")
+    if step > 4:
+        wait_for("advancing -> suspect" if step == 5 else "suspect -> healed")
     time.sleep(0.3)
 """
     done = run("--store", "store", "--", sys.executable, "-c", code)
