@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,32 +28,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Read the log and print its events; the preset is named on stderr."""
-    from whyhang.collectors.log_pieces import detect_preset, read_blocks, read_progress
     from whyhang.schemas.errors import UsageError
 
     log: Path = options.log
     if not log.is_file():
         raise UsageError(f"no such log file: {log}")
-    try:
-        preset = options.preset
-        if preset == "auto" and options.pattern is None:
-            preset = detect_preset(read_blocks(log))
-        if preset is None:
-            _say("no preset fits this log: name one with --preset, or test your own --pattern")
-            return 0
-        count = 0
-        for place, line in read_progress(read_blocks(log), preset, options.pattern):
-            count += 1
-            print(_jsonl(place, line) if options.format == "jsonl" else _text(place, line))
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    except OSError as error:
-        raise UsageError(f"cannot read {log}: {error.strerror}") from error
+    preset = options.preset
+    if preset == "auto" and options.pattern is None:
+        preset = _detected(log)
+    if preset is None:
+        _say("no preset fits this log: name one with --preset, or test your own --pattern")
+        return 0
+    count = 0
+    for place, line in _events(log, preset, options.pattern):
+        count += 1
+        print(_jsonl(place, line) if options.format == "jsonl" else _text(place, line))
     name = "your pattern" if options.pattern is not None else f"preset {preset}"
     _say(f"{name}: {count} events")
     if preset == "lines" and options.pattern is None:
         _say("any line counts as progress: the weakest signal, for logs go on in a hang, too")
     return 0
+
+
+def _detected(log: Path) -> str | None:
+    from whyhang.collectors.log_pieces import detect_preset, read_blocks
+
+    with _complaints(log):
+        return detect_preset(read_blocks(log))
+
+
+def _events(log: Path, preset: str, pattern: str | None) -> Iterator[tuple[Place, LogLine]]:
+    """The log's events. What goes wrong in printing them is not blamed on reading."""
+    from whyhang.collectors.log_pieces import read_blocks, read_progress
+
+    with _complaints(log):
+        yield from read_progress(read_blocks(log), preset, pattern)
+
+
+@contextlib.contextmanager
+def _complaints(log: Path) -> Iterator[None]:
+    from whyhang.schemas.errors import UsageError
+
+    try:
+        yield
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"cannot read {log}: {error.strerror}") from error
 
 
 def _jsonl(place: Place, line: LogLine) -> str:

@@ -124,6 +124,18 @@ def test_reader_that_leaves_is_no_fault() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_reader_that_leaves_in_the_midst_is_not_blamed_on_the_input(tmp_path: Path) -> None:
+    """`whyhang progress LOG | head -1`, where each line is written at once."""
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {step}/90 loss 2.5\n" for step in range(1, 90)))
+    reader, writer = os.pipe()
+    os.close(reader)
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    done = run_alone("progress", str(log), stdout=writer, env=unbuffered)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_commands_do_without_a_stream(tmp_path: Path, number: int) -> None:
     """A closed stdout or stderr changes no exit status and mixes nothing."""
