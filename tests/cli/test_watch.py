@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import LONG_SECONDS
 from whyhang.engine import modesty, stall, watcher
 from whyhang.engine.cli.main import main
 
@@ -65,7 +66,7 @@ def test_a_running_job_is_watched(
     ended: list[bool] = []
 
     def end_after_the_verdict() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + LONG_SECONDS
         while time.monotonic() < deadline and not list(tmp_path.glob("store/*/verdict.json")):
             time.sleep(0.1)
         ended.append(job.poll() is None)
@@ -101,7 +102,7 @@ def test_leaving_the_watch_leaves_the_job(
     while "advancing" not in "".join(x.read_text() for x in tmp_path.rglob("watcher.log")):
         time.sleep(0.05)
     child.send_signal(number)
-    child.communicate(timeout=30)
+    child.communicate(timeout=LONG_SECONDS)
     assert child.returncode == 0
     assert job.poll() is None
     assert not list(tmp_path.glob("whyhang-spool-*/*"))

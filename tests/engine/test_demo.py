@@ -33,11 +33,12 @@ def assert_nothing_runs(directory: Path) -> None:
     assert eventually(lambda: not list(marked_processes(str(directory), "WHYHANG_DEMO")))
 
 
+@pytest.mark.timeout(180)
 def test_names_the_rank_that_hangs(tmp_path: Path) -> None:
-    """The verdict names the planted rank and the function it stands in, within a minute."""
+    """The verdict names the planted rank and the function it stands in."""
     directory = tmp_path / "demo"
     demo = start("--rank", "5", "--format", "json", "--keep", str(directory))
-    output, errors = demo.communicate(timeout=90)
+    output, errors = demo.communicate(timeout=150)
     assert demo.returncode == 0, errors
     verdict = json.loads(output)
     assert verdict["verdict"] == "local_hang"
