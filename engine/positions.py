@@ -40,6 +40,8 @@ _LOOKS_ON = frozenset(
         "concurrent.futures._base.result",
     }
 )
+# Where the threads of a pool take their work from.
+_POOL = "concurrent.futures.thread._worker"
 # The outermost frame of a script, which no thread but the main one has.
 _SCRIPT = "<module>"
 # What Python calls a thread that it did not start, once that thread asks for its own name.
@@ -235,11 +237,22 @@ class Positions:
         return next((t for t in others if self._is_at_work(t)), None)
 
     def _training_thread(self, main: Thread, threads: Sequence[Thread]) -> Thread | None:
-        """The only other thread that runs user code, where the main thread just waits for it."""
+        """The only other thread that runs user code or has work of a pool.
+
+        Only where the main thread just waits for it.
+        """
         if not self._looks_on(main.stack):
             return None
-        others = [t for t in threads if t is not main and any(map(is_user_code, t.stack.python))]
+        others = [
+            t
+            for t in threads
+            if t is not main and (any(map(is_user_code, t.stack.python)) or self._serves(t))
+        ]
         return others[0] if len(others) == 1 and self._is_placed(others[0]) else None
+
+    def _serves(self, thread: Thread) -> bool:
+        """Whether a thread of a pool does something that the rules know."""
+        return any(f.id == _POOL for f in thread.stack.python) and self._is_at_work(thread)
 
     def _looks_on(self, stack: Stack) -> bool:
         waits = False

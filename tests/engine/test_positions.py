@@ -26,6 +26,8 @@ HELPER = Frame("_exception_logger.<locals>.wrapper", f"{SITE}torch/distributed/c
 ENGINE = Frame("_engine_run_backward", f"{SITE}torch/autograd/graph.py", None, 825)
 USER = Frame("Data.read", "/srv/code/data.py", "data.py", 58)
 JOIN = Frame("Thread.join", "/usr/lib/python3.11/threading.py", "threading.py", 1119)
+RESULT = Frame("Future.result", "/usr/lib/python3.11/concurrent/futures/_base.py", None, 451)
+POOL = Frame("_worker", "/usr/lib/python3.11/concurrent/futures/thread.py", None, 81)
 REST = Frame("Worker.main_loop", f"{SITE}ray/_private/worker.py", None, 880)
 TQDM = Frame("TMonitor.run", f"{SITE}tqdm/_monitor.py", None, 60)
 SCRIPT = Frame("<module>", "/srv/code/train.py", "train.py", 90)
@@ -116,6 +118,19 @@ def test_a_main_thread_that_looks_on(look_on: tuple[Frame, ...]) -> None:
     positions = Positions(LISTS)
     assert positions.thread(Process(pid=1, node="n", threads=(main, helper, trains))) == trains
     assert positions.thread(Process(pid=1, node="n", threads=(main, helper))) == main
+
+
+def test_a_main_thread_that_waits_for_its_pool() -> None:
+    """Work that it gave to a pool counts where the rules know it, also without user code."""
+    main = thread("MainThread", WAIT, RESULT, USER)
+    saves, rests = thread("ThreadPoolExecutor-0_0", BARRIER, POOL), thread("pool-1", WAIT, POOL)
+    elsewhere, own = thread("Thread-3", BARRIER), thread("pool-2", HELPER, POOL)
+    positions = Positions(LISTS)
+    threads = (main, rests, elsewhere, own)
+    assert positions.thread(Process(pid=1, node="n", threads=(*threads, saves))) == saves
+    assert positions.thread(Process(pid=1, node="n", threads=threads)) == main
+    two = (*threads, saves, thread("ThreadPoolExecutor-0_1", BARRIER, POOL))
+    assert positions.thread(Process(pid=1, node="n", threads=two)) == main
 
 
 @pytest.mark.parametrize("frames", [(BARRIER, USER), (WAIT, USER), (USER, JOIN), (HELPER,), ()])
