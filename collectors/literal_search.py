@@ -29,12 +29,19 @@ def search_for(literals: tuple[bytes, ...]) -> Search:
         from ahocorasick_rs import BytesAhoCorasick, MatchKind
     except ImportError:
         return partial(search_singly, literals)
-    # Only "leftmost" has the fast search.
-    automaton = BytesAhoCorasick(alike_together(literals), matchkind=MatchKind.LeftmostFirst)
+    # Only "leftmost" has the fast search, and only for so many literals.
+    parts = -(-len(literals) // MOST_LITERALS)
+    automata = [
+        BytesAhoCorasick(alike_together(literals[at::parts]), matchkind=MatchKind.LeftmostFirst)
+        for at in range(parts)
+    ]
 
     def search(block: bytes, start: int, end: int) -> list[int]:
+        hits: list[int] = []
         with memoryview(block)[start:end] as part:
-            return [start + at for _, at, _ in automaton.find_matches_as_indexes(part)]
+            for automaton in automata:
+                hits += [start + at for _, at, _ in automaton.find_matches_as_indexes(part)]
+        return sorted(hits)
 
     return search
 

@@ -110,7 +110,7 @@ ULTRALYTICS = family(
         ),
         "progress": (
             # A bar of its own; tqdm's before release 8.3.200.
-            rf"^\s*{EPOCH}/\d+ +\d\S*[GM]\b.*?: +\d+%(?: .*?|\|[^|]*\|) {STEP}/{TOTAL} ",
+            rf"^\s*{EPOCH}/\d+ +\d\S*[GM]\b.*?:  *\d+%(?: .*?|\|[^|]*\|) {STEP}/{TOTAL} ",
         ),
         "init": (r"^Starting training for \d+ epochs",),
     },
@@ -151,7 +151,7 @@ LIGHTNING = family(
         "eval": (
             rf"^\s*(?:Validation|Sanity Checking|Testing)(?: DataLoader \d+)?:{BAR}",
             rf"^\s*(?:Validation|Sanity Checking|Testing)[ \w]{{0,40}}? [━╸╺ ]{{1,400}}"
-            rf" {STEP}/{TOTAL} +\d+:\d\d:",
+            rf" {STEP}/{TOTAL} +\d+:\d\d:\d\d • ",
         ),
         "checkpoint_save_start": (rf"Epoch {EPOCH}, global step {STEP}: .* saving model to ",),
         "progress": (
