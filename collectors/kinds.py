@@ -26,6 +26,11 @@ _LAUNCHER = re.compile(
     r"pt_elastic|torchrun|mpirun|mpiexec(?:\.hydra)?|orterun|prterun|orted|prted|hydra_pmi_proxy"
     r"|srun|horovodrun|accelerate|deepspeed"
 )
+# The frames of an agent, where no command line tells what it is.
+_AGENT_FILES = (
+    "torch/distributed/launcher/api.py",
+    "torch/distributed/elastic/agent/server/api.py",
+)
 _LAUNCHER_MODULES = (
     "torch.distributed.run",
     "torch.distributed.launch",
@@ -232,6 +237,8 @@ def refine_kind(process: Process) -> ProcessKind:
             return "dataloader"
         if path.endswith(_CHECKPOINT_FILES) and process.kind != "trainer":
             return "checkpoint"
+        if path.endswith(_AGENT_FILES) and process.kind == "other" and process.rank is None:
+            return "launcher"
     return process.kind
 
 

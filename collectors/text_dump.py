@@ -15,6 +15,7 @@ from whyhang.collectors.text_dump_blocks import MAX_THREADS, BlockDraft, Process
 from whyhang.collectors.text_dump_frames import (
     gdb_frame,
     is_elision,
+    is_of_traceback,
     parse_file_line,
     parse_frames,
     parse_numbered,
@@ -22,6 +23,7 @@ from whyhang.collectors.text_dump_frames import (
 from whyhang.collectors.text_dump_headers import (
     Header,
     ThreadHeader,
+    gathered_header,
     group_header,
     parent_header,
     process_header,
@@ -44,7 +46,10 @@ _ERROR = re.compile(
     r"(?:Error|Reason|Caused by|Permission Denied|Failed to|thread '.*' panicked)\b|\d+: \S"
 )
 _FATAL = re.compile(r"(?:Fatal Python error|Timeout \()")
+_C_STACK = "Current thread's C stack trace (most recent call first):"
+_RULE = re.compile(r"-{8,}\Z")
 _DIGIT = re.compile(r"\d")
+_OUTERMOST_FIRST = ("pystack", "traceback")
 _LOCALS = frozenset(("Arguments:", "Locals:"))
 
 
@@ -85,6 +90,8 @@ class _Stream:
         self._wrapped = 0
         self._half: tuple[str, bool] | None = None
         self._after_blank = False
+        # A rule stood in the line before: clush and dshbak set a node's name between two.
+        self._after_rule = False
         # Prose stood behind the last stack: frames without a heading are another process's.
         self._prose = False
 
@@ -97,6 +104,7 @@ class _Stream:
         if not self._head(line) and not self._body(line):
             self._noise(line)
         self._after_blank = False
+        self._after_rule = _RULE.match(text) is not None
 
     def end(self) -> None:
         """The paste ends here: a frame that was cut in two has outer ones that are lost."""
@@ -122,6 +130,9 @@ class _Stream:
         if version is not None:
             self._open(line).python = version
             self._wrapped = 0
+            return True
+        if text == _C_STACK:
+            self._open_c_stack()
             return True
         header = thread_header(text)
         if header is not None:
@@ -158,7 +169,7 @@ class _Stream:
         if not header.ranks and line.rank is not None:
             header = replace(header, ranks=RankSet((line.rank,)))
         if header.node is None:
-            header = replace(header, node=self._node)
+            header = replace(header, node=line.node or self._node)
         self._pending = None
         self._block = BlockDraft(header=header, pid=line.pid)
         self._blocks.append(self._block)
@@ -167,24 +178,42 @@ class _Stream:
 
     def _open_thread(self, line: Line, header: ThreadHeader) -> None:
         block = self._open(line)
+        if header.ident is not None and any(
+            thread.header.ident == header.ident for thread in block.threads
+        ):
+            # The same thread again: its process has printed another dump, and the last one counts.
+            block.threads = []
         last = self._thread
         alone = last is None or bool(last.frames) or last.truncated or self._after_blank
         if alone or (last is not None and not _alike(last.header, header)):
             self._heads = []
         self._close()
-        thread = ThreadDraft(header, reversed=header.style == "pystack")
+        thread = ThreadDraft(header, reversed=header.style in _OUTERMOST_FIRST)
         if len(block.threads) < MAX_THREADS:
             block.threads.append(thread)
         block.tool = header.style
         self._heads.append(thread)
         self._thread = thread
         self._prose = False
-        self._has_source = header.style == "pystack"
+        self._has_source = header.style in _OUTERMOST_FIRST
         self._head_indent = line.indent
         if header.frame:
             frame = gdb_frame(header.frame)
             if frame is not None:
                 self._add((frame,), line)
+
+    def _open_c_stack(self) -> None:
+        """Below all threads Python 3.14 prints the native frames of the one that failed."""
+        threads = [] if self._block is None else self._block.threads
+        current = next((thread for thread in threads if thread.header.current), None)
+        alone = threads[0] if len(threads) == 1 else None
+        self._close()
+        # Its lines stand in no thread of their own; those of an unknown thread are dropped.
+        self._thread = ThreadDraft(ThreadHeader(style="faulthandler"))
+        if current or alone:
+            (current or alone or self._thread).native = self._thread
+        self._heads = [self._thread]
+        self._has_source = True
 
     def _open_traceback(self, line: Line) -> bool:
         match = _TRACEBACK.match(line.text[-200:])
@@ -221,7 +250,7 @@ class _Stream:
                 return True
         if _DIGIT.search(text, 0, 80) is None:
             return False
-        header = group_header(text)
+        header = (gathered_header(text) if self._after_rule else None) or group_header(text)
         if header is None:
             return False
         if header.node is not None:
@@ -271,7 +300,12 @@ class _Stream:
         if frame is not None:
             if self._thread is None and not text.startswith("#") and not line.indent:
                 return False  # `File "x", line 3` in prose
+            fresh = self._thread is None or (
+                not self._thread.frames and self._thread.header.style == "py-spy"
+            )
             self._add((frame,), line)
+            if fresh and is_of_traceback(text) and self._thread is not None:
+                self._thread.reversed = self._has_source = True
             return True
         if self._wrapped and self._continue_command(line):
             return True

@@ -51,6 +51,8 @@ class ThreadDraft:
     truncated: bool = False
     # Another thread whose frames are this one's too: heads that were merged by hand.
     shares: ThreadDraft | None = None
+    # Native frames that the tool prints apart; they stand below the innermost of Python.
+    native: ThreadDraft | None = None
 
     def add(self, frames: tuple[Frame, ...]) -> None:
         """Take in frames, up to a limit that no stack of a program reaches."""
@@ -62,6 +64,8 @@ class ThreadDraft:
         """The thread, frames innermost first."""
         source = self.shares or self
         frames = tuple(source.frames[::-1] if source.reversed else source.frames)
+        if self.native is not None:
+            frames = (*(frame for frame in self.native.frames if frame.is_native), *frames)
         return Thread(
             name=self.header.name,
             tid=self.header.tid,
@@ -93,8 +97,13 @@ class BlockDraft:
     def build(self) -> ProcessBlock:
         """The process, its secrets masked."""
         words = tuple(self.command.split())
-        threads = tuple(thread.build() for thread in self.threads)
         pid = self.pid if self.pid is not None else self.header.pid
+        main = None if pid is not None else _debuggers_main(self.threads)
+        threads = _with_main(
+            tuple(thread.build() for thread in self.threads),
+            main if pid is None else pid,
+            named=self.tool == "py-spy",
+        )
         return ProcessBlock(
             pid=pid,
             ppid=self.ppid,
@@ -105,14 +114,30 @@ class BlockDraft:
             labels=self.header.labels or labels_in(words[0] if words else ""),
             count=self.header.count,
             tool=self.tool,
-            threads=_with_main(threads, pid),
+            threads=threads,
             errors=tuple(mask_text(error) for error in self.errors),
         )
 
 
-def _with_main(threads: tuple[Thread, ...], pid: int | None) -> tuple[Thread, ...]:
-    """Name the main thread where the tool gives no names: it alone begins in a module."""
-    if any(thread.name for thread in threads):
+def _debuggers_main(threads: list[ThreadDraft]) -> int | None:
+    """The kernel's id of a debugger's thread 1, if it is the oldest of the process.
+
+    In the image of a process that died, thread 1 is the one that failed.
+    """
+    known = [thread.header.tid for thread in threads if thread.header.tid is not None]
+    first = [thread.header.tid for thread in threads if thread.header.number == 1]
+    told = len(known) > 1 and len(first) == 1 and first[0] == min(known)
+    return first[0] if told else None
+
+
+def _with_main(
+    threads: tuple[Thread, ...], pid: int | None, *, named: bool = True
+) -> tuple[Thread, ...]:
+    """Name the main thread where the tool does not: it alone begins in a module.
+
+    ``named``: the tool gives Python's names, so that a process without a main thread has none.
+    """
+    if any(thread.name == "MainThread" or (thread.name and named) for thread in threads):
         return threads
     main = [thread for thread in threads if pid is not None and thread.tid == pid]
     if len(main) != 1:

@@ -13,7 +13,7 @@ _NATIVE_SOURCE = r"c|cc|cpp|cxx|c\+\+|cu|cuh|h|hh|hpp|inc|ipp|tcc|rs|S|s|go"
 _FILE = re.compile(
     rf"(?:[^()]*\.(?:{_SOURCE}|{_NATIVE_SOURCE}|so(?:\.[\w.]+)?)|<[^<>()]+>|\?)"
     r"(?::(?:\d+|\.{3}|…|\?))?"
-    r"|[^()\s]+:\d+"
+    r"|(?!\d+:)[^()\s]+:\d+"
 )
 _LINE = re.compile(r":(\d{1,9}|\.{3}|…|\?)\Z")
 _NATIVE_FILE = re.compile(rf"\.(?:{_NATIVE_SOURCE}|so[\w.]*)\Z")
@@ -31,10 +31,15 @@ _ELISION_WORDS = re.compile(
 _LEFT_OUT = re.compile(r"(?:and )?\d+ (?:more |other |further )?(?:frames?|lines?)\b")
 _BRACKETS = " \t|[](){}<>-=*#_·•→←"
 _QUOTED_FILE = re.compile(
-    r"(?:\((?P<language>Python|C|C\+\+)\) )?File \"(?P<file>[^\"]*)\", line (?P<line>\d+|\?+)"
+    r"(?:\((?P<language>Python|C|C\+\+)\) )?File:? \"(?P<file>[^\"]*)\", line (?P<line>\d+|\?+)"
     r"(?:,? in (?P<name>.*))?\Z"
 )
 _BINARY_FILE = re.compile(r"Binary file \"(?P<file>[^\"]*)\"(?:, at (?P<name>[^+\s\[]+))?")
+# A traceback has a comma before `in`, faulthandler has none; their orders are opposite.
+_OF_TRACEBACK = re.compile(r"File:? \"[^\"]*\", line \d+, in ")
+_EU_FRAME = re.compile(
+    r"#\d+\s+0x[0-9a-f]+(?: - 1)?\s+(?!in )(?P<name>[^\s(].*?)(?: - (?P<file>/\S+))?\Z"
+)
 _GDB_NUMBER = re.compile(r"#(\d+)\s+")
 _GDB_ADDRESS = re.compile(r"0x[0-9a-fA-F]+ in ")
 _GDB_PYTHON = re.compile(
@@ -111,7 +116,7 @@ def make_frame(name: str, place: str) -> Frame:
 
 def parse_file_line(text: str) -> Frame | None:
     """A frame of a traceback, of faulthandler, of ``py-bt`` or of pystack."""
-    if "ile " not in text:
+    if "ile" not in text:
         return None
     match = _QUOTED_FILE.match(text)
     if match is not None:
@@ -133,6 +138,11 @@ def parse_file_line(text: str) -> Frame | None:
     return None
 
 
+def is_of_traceback(text: str) -> bool:
+    """Whether a frame stands as a traceback writes it, which goes from the outermost inwards."""
+    return _OF_TRACEBACK.match(text) is not None
+
+
 def parse_numbered(text: str) -> Frame | None:
     """A frame with a number before it: gdb's, or ``#56 forward from /path/model.py:2083``."""
     match = _GDB_NUMBER.match(text)
@@ -142,6 +152,10 @@ def parse_numbered(text: str) -> Frame | None:
     numbered = _NUMBERED.match(rest)
     if numbered is not None:
         return _python_frame(numbered["name"], numbered["file"], _count(numbered["line"]))
+    eu_stack = _EU_FRAME.match(text)
+    if eu_stack is not None:
+        file = eu_stack["file"] or "?"
+        return Frame(eu_stack["name"], file, file.rsplit("/", 1)[-1], 0, file)
     address = _GDB_ADDRESS.match(rest)
     return gdb_frame(rest if address is None else rest[address.end() :])
 

@@ -20,21 +20,56 @@ _THREAD = re.compile(
     r"(?:\((idle|active|active\+gil|idle\+gil|gil)\))?\s*:?\s*(?:\"(.*)\")?\Z"
 )
 _FAULT_THREAD = re.compile(
-    r"(?:Current thread|Thread) (?:0x[0-9A-Fa-f]+|\d+)(?: \[(?P<name>.*)\])?"
+    r"(?:(?P<current>Current t|T)hread (?P<ident>0x[0-9A-Fa-f]+|\d+)(?: \[(?P<name>.*)\])?|Stack)"
     r" \(most recent call first\):\Z"
+)
+# What programs print above the stacks of `sys._current_frames()`: a thread's name, its number, or
+# both. Without a name the number is long: `Thread 3: it works` is prose.
+_RECIPE_THREAD = re.compile(
+    r"(?:[#*=~>-]+ ?)?(?:(?:stack ?trace|stack|traceback) (?:for|of) )?"
+    r"thread(?: ?id)?(?: ?[:=#] ?| )"
+    r"(?:\"?(?P<name>[A-Za-z][^\"():]{0,80}(?:\([^()\"]{0,80}\))?)\"?[ ,]*"
+    r"\((?:(?:id|ident|tid)[ =:]*)?(?:0x[0-9a-f]+|\d+)(?:, ?daemon)?\)"
+    r"|(?:0x[0-9a-f]{6,}|\d{5,})(?: ?\((?P<after>[A-Za-z][^\"()]{0,80})\))?)"
+    r"(?: ?[#*=~<-]+)?:?\Z",
+    re.IGNORECASE,
 )
 _PYSTACK_THREAD = re.compile(
     r"Traceback for thread (?P<tid>\d{1,9})(?: \((?P<comm>.*?)\))? \[(?P<status>.*?)\]"
     r" ?\(most recent call last\):\Z"
 )
+_EU_THREAD = re.compile(r"TID (?P<tid>\d{1,9}):\Z")
 _GDB_THREAD = re.compile(
-    r"(?:\*?\s*\d+\s+)?Thread (?:\d+ \(Thread )?0x[0-9A-Fa-f]+ \(LWP (?P<tid>\d{1,9})\)"
-    r"(?: \"(?P<name>[^\"]*)\")?\)?:? ?(?P<frame>.*)\Z"
+    r"(?:\*?\s*(?P<row>\d+)\s+)?Thread (?:(?P<number>\d+) \(Thread )?0x[0-9A-Fa-f]+ "
+    r"\(LWP (?P<tid>\d{1,9})\)(?: \"(?P<name>[^\"]*)\")?\)?:? ?(?P<frame>.*)\Z"
 )
 _PROGRAM_MADE = re.compile(
     r"\[(?P<stamp>[^\]]*)\] ?Py-?spy dump for (?:PID|process) (?P<pid>\d{1,9})\b", re.IGNORECASE
 )
+# A command at a prompt, in a shell's trace or in prose, and what debuggers say of a process.
+_DUMPING = re.compile(
+    r"(?:(?:[\w.@:~/\[\] -]{0,60}[$#%>]|\++|running:?) ?)?(?P<before>(?:[\w./=@:%+-]+ ){0,12}?)"
+    r"(?:[\w./-]*/)?(?:py-spy dump|pystack (?:remote|core)|gdb|eu-stack|pstack|gstack)\b"
+    r"(?P<after>[^|>]{0,200})",
+    re.IGNORECASE,
+)
+_DUMPED_PID = re.compile(r"(?:--pid[ =]|-p ?| )(\d{1,9})\b(?!\S)")
+_EXEC = re.compile(
+    r"\bkubectl (?:[\w./=-]+ )*?exec "
+    r"(?:(?:-[nc]|--(?:namespace|container|context))[ =]\S+ |-\S+ )*"
+    r"(?:pod/)?(?P<pod>[a-z][\w.-]*)"
+    r"|\b(?:ssh|rsh) (?:-\S+ )*(?:\w+@)?(?P<host>[A-Za-z][\w.-]*)"
+)
+_DEBUGGED = re.compile(
+    r"(?:Attaching to (?:program: .{1,300}, )?process (?P<pid>\d{1,9})|PID (?P<eu>\d{1,9}) - \w+"
+    r"|pid: (?P<core>\d{1,9}) ppid: \d+ sid: \d+)\Z"
+)
 _RULED = re.compile(r"(?:[=#*~+<>-]{2,}) ?(?P<inside>[^=]{1,200}?) ?(?:[=#*~+<>-]{2,})?:?\Z")
+_GATHERED = re.compile(
+    r"(?P<node>[A-Za-z][\w.-]{0,80}(?:\[[\d,-]+\])?)(?: \((?P<count>\d{1,5})\))?\Z"
+)
+# A name that more likely tells a rank than a machine, even between rules.
+_RANKED_NAME = re.compile(r"(?:rank|worker|proc|gpu(?!0\d))s?[-_]?\d+\Z", re.IGNORECASE)
 _LIST = r"\d{1,8}(?: ?(?:-|\.\.|\u2013|to|through) ?\d{1,8})?"
 _LISTS = rf"{_LIST}(?: ?(?:,|/|&|and) ?{_LIST})*"
 _RANKS = re.compile(
@@ -64,12 +99,16 @@ _TITLE_LABELS = re.compile(r"(?<![A-Za-z])(DP|PP|TP|EP|CP)(\d{1,5})(?![\d.])")
 _FILE_PREFIX = re.compile(r"(?:(?:trace|stacks?|dump|py-?spy)[-_.])+(?=.)", re.IGNORECASE)
 _RUN = re.compile(r"(\d+)(?: ?(?:-|\.\.|\u2013|to|through) ?(\d+))?")
 
-ThreadStyle = Literal["py-spy", "faulthandler", "pystack", "gdb"]
+ThreadStyle = Literal["py-spy", "faulthandler", "pystack", "gdb", "eu-stack", "traceback"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadHeader:
-    """The head of one thread. ``frame`` is the text of a frame on the same line."""
+    """The head of one thread.
+
+    ``frame`` is the text of a frame on the same line, ``number`` a debugger's own number,
+    ``ident`` what the interpreter calls the thread; ``current`` the one that failed.
+    """
 
     style: ThreadStyle
     name: str | None = None
@@ -77,6 +116,9 @@ class ThreadHeader:
     active: bool | None = None
     owns_gil: bool | None = None
     frame: str = ""
+    number: int | None = None
+    ident: str | None = None
+    current: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,30 +156,51 @@ def python_header(text: str) -> str | None:
 
 
 def thread_header(text: str) -> ThreadHeader | None:
-    """The head of a thread, in any of the four forms."""
-    if "hread" not in text or len(text) > 4 * _MAX_HEADER:
+    """The head of a thread, in any of the known forms."""
+    if text.startswith("TID "):
+        match = _EU_THREAD.match(text)
+        return None if match is None else ThreadHeader(style="eu-stack", tid=int(match["tid"]))
+    if ("hread" not in text and not text.startswith("Stack (")) or len(text) > 4 * _MAX_HEADER:
         return None
     match = _FAULT_THREAD.match(text)
     if match is not None:
-        return ThreadHeader(style="faulthandler", name=match["name"] or None)
+        return ThreadHeader(
+            style="faulthandler",
+            name=match["name"] or None,
+            ident=match["ident"],
+            current=match["current"] != "T",
+        )
     match = _PYSTACK_THREAD.match(text)
     if match is not None:
         gil = "Has the GIL" in match["status"]
         return ThreadHeader(style="pystack", tid=int(match["tid"]), owns_gil=gil or None)
     match = _GDB_THREAD.match(text)
     if match is not None:
-        return ThreadHeader(style="gdb", tid=int(match["tid"]), frame=match["frame"].strip())
+        number = match["number"] or match["row"]
+        return ThreadHeader(
+            style="gdb",
+            tid=int(match["tid"]),
+            frame=match["frame"].strip(),
+            number=int(number) if number and len(number) < 10 else None,
+        )
     match = _THREAD.match(text)
     if match is None or match.group(1, 2, 3) in ((None,) * 3, ("", None, None)):
-        return None
+        return _recipe_thread(text)
     ident, state, name = match.groups()
     if state is None and name is None and not (ident or "").isdecimal():
-        return None
+        return _recipe_thread(text)
     active = {"idle": False, "idle+gil": False, "active": True, "active+gil": True}.get(state or "")
     owns = {"active": False, "active+gil": True, "gil": True, "idle+gil": True}.get(state or "")
     # A hexadecimal number is the pthread's, not the kernel's.
     tid = int(ident) if ident and ident.isdecimal() and len(ident) < 10 else None
     return ThreadHeader(style="py-spy", name=name or None, tid=tid, active=active, owns_gil=owns)
+
+
+def _recipe_thread(text: str) -> ThreadHeader | None:
+    match = _RECIPE_THREAD.match(text)
+    if match is None:
+        return None
+    return ThreadHeader(style="traceback", name=match["name"] or match["after"])
 
 
 def group_header(text: str) -> Header | None:
@@ -147,6 +210,9 @@ def group_header(text: str) -> Header | None:
     match = _PROGRAM_MADE.match(text)
     if match is not None:
         return Header(pid=int(match["pid"]), labels=labels_in(match["stamp"]))
+    dumped = _dumped(text)
+    if dumped is not None:
+        return dumped
     match = _RULED.match(text)
     if match is not None and (header := _ruled(match["inside"], text[0])) is not None:
         return header
@@ -191,6 +257,32 @@ def _ranked(match: re.Match[str]) -> Header | None:
         return None
     pid = _PID.search(note)
     return Header(ranks=ranks, pid=int(pid[1]) if pid else None, frame=frame)
+
+
+def _dumped(text: str) -> Header | None:
+    """The process that a command or a debugger names."""
+    debugged = _DEBUGGED.match(text)
+    if debugged is not None:
+        return Header(pid=int(debugged["pid"] or debugged["eu"] or debugged["core"]))
+    if not any(word in text for word in ("stack", "dump", "gdb")):
+        return None
+    match = _DUMPING.match(text)
+    if match is None:
+        return None
+    pid = _DUMPED_PID.search(match["after"])
+    place = _EXEC.search(match["before"])
+    node = None if place is None else place["pod"] or place["host"]
+    if pid is None and node is None:
+        return None
+    return Header(pid=int(pid[1]) if pid else None, node=node)
+
+
+def gathered_header(text: str) -> Header | None:
+    """The node that stands between two rules: ``gpu04`` or ``gpu[01-03] (3)``, as clush says it."""
+    match = _GATHERED.match(text)
+    if match is None or _RANKED_NAME.match(text):
+        return None
+    return Header(node=match["node"], count=max(1, int(match["count"] or 1)))
 
 
 def _is_frame_or_nothing(text: str) -> bool:

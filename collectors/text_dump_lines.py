@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -38,11 +39,20 @@ _TAGS = re.compile(
     r"</?(?:details|summary|p|br|b|i|em|strong|code|pre|li|ul|ol|h[1-6]|span|div)(?: [^<>]*)?/?>",
     re.IGNORECASE,
 )
+_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIXES = (
     re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?"),
     re.compile(r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err)>: ?"),  # mpirun --tag-output
-    re.compile(r"\[pod/[^\]\s]+\] "),  # kubectl logs --prefix
-    re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S* (?:std(?:out|err) [FP] )?"),
+    re.compile(r"\[pod/(?P<node>[^\]\s/]+)[^\]\s]*\](?: |\Z)"),  # kubectl logs --prefix
+    # A log's time, as programs, `ts`, containers and the journal write it.
+    re.compile(
+        rf"(?P<stamp>(?:\[{_STAMP}\]|{_STAMP})(?: std(?:out|err) [FP])?"
+        r"(?:(?: -)? \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\]?:?(?: -)?)?(?: |\Z))"
+    ),
+    re.compile(
+        r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )(?P<node>[\w.-]{1,80}) "
+        r"[\w./@-]{1,80}(?:\[\d{1,9}\])?:(?: |\Z)"
+    ),
     re.compile(r"\([A-Za-z_][\w.]* pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?"),  # Ray
     re.compile(r"[\w.-]{1,80} >> "),
     # srun -l; py-spy numbers its causes alike (`    0: Failed to …`).
@@ -53,10 +63,14 @@ _PREFIXES = (
     re.compile(r"\[[A-Za-z_][\w-]*?(?P<rank>\d{1,7})\]:"),  # torchrun --tee
     # docker compose; a row of a table has a number or a heading in its second cell.
     re.compile(r"[A-Za-z0-9][\w.-]{0,80} *\|(?! *(?:\d+|pid|location) *\|) ?", re.IGNORECASE),
-    # pdsh: a host's name, only before what is certainly of a dump.
-    re.compile(
-        r"[A-Za-z][\w.-]{0,80}: (?=Thread (?:\d|0x|\()|Process \d+:|Python v\d| {4,}\S|\s*File \")"
-    ),
+)
+# pdsh and `srun -l` name a host or a task before every line. A name counts where it stands more
+# than once before what is certainly of a dump; then it counts before any other line as well.
+_LABEL = re.compile(r" {0,3}(?P<label>[A-Za-z][\w.-]{0,80}|\d{1,7}):(?: |\Z)")
+_LABELLED = re.compile(
+    r"^ {0,3}([A-Za-z][\w.-]{0,80}|\d{1,7}): (?=Thread (?:\d|0x|\()|Process \d+:|Python v\d"
+    r"| {4,}\S|\s*File \"|Current thread 0x|Traceback [(f])",
+    re.MULTILINE,
 )
 
 
@@ -64,8 +78,8 @@ class Line(NamedTuple):
     """A clean line.
 
     ``text`` has no blanks at its ends, ``indent`` is how many stood before it. ``stream`` tells
-    the printers of interleaved lines apart, ``rank`` and ``pid`` are what the prefix says.
-    ``padded``: blanks ended the raw line, so what follows a break belongs to another word.
+    the printers of interleaved lines apart; ``rank``, ``pid`` and ``node`` are what the prefix
+    says. ``padded``: blanks ended the raw line, so what follows a break belongs to another word.
     """
 
     text: str
@@ -74,6 +88,7 @@ class Line(NamedTuple):
     rank: int | None = None
     pid: int | None = None
     padded: bool = False
+    node: str | None = None
 
 
 def clean_lines(text: str) -> Iterator[Line]:
@@ -85,9 +100,10 @@ def clean_lines(text: str) -> Iterator[Line]:
         text = html.unescape(text)
     if "</" in text:
         text = _TAGS.sub("", text)
+    labels = _labels(text)
     before = Line("", 0)
     for raw in _BREAKS.split(text):
-        line = _BLANK if not raw or raw.isspace() else _clean(raw[:MAX_LINE])
+        line = _BLANK if not raw or raw.isspace() else _clean(raw[:MAX_LINE], labels)
         if line is not _BLANK or before is not _BLANK:
             yield line
         before = line
@@ -104,17 +120,26 @@ def _unwrap(match: re.Match[str]) -> str:
     return line.rstrip("\n") if isinstance(line, str) else match[0]
 
 
-def _clean(raw: str) -> Line:
+def _labels(text: str) -> frozenset[str]:
+    counts = Counter(match[1] for match in _LABELLED.finditer(text))
+    return frozenset(label for label, seen in counts.items() if seen > 1)
+
+
+def _clean(raw: str, labels: frozenset[str]) -> Line:
     rest = _unquote(raw)
-    stream, rank, pid = "", None, None
+    stream, rank, pid, node = "", None, None, None
     for _ in range(MAX_PREFIXES):
-        match = _first_prefix(rest)
+        match = _first_prefix(rest, labels)
         if match is None:
             break
         found = match.groupdict()
+        label = found.get("label")
+        if label is not None:
+            found["rank" if label.isdecimal() else "node"] = label
         rank = rank if found.get("rank") is None else int(found["rank"])
         pid = pid if found.get("pid") is None else int(found["pid"])
-        stream += "" if match[0][:4].isdecimal() else match[0].strip()
+        node = found.get("node") or node
+        stream += match[0][len(found.get("stamp") or "") :].strip()
         rest = _unquote(rest[match.end() :])
     expanded = rest.expandtabs(_TAB)
     text = expanded.strip()
@@ -122,7 +147,7 @@ def _clean(raw: str) -> Line:
         text = ""
     indent = len(expanded) - len(expanded.lstrip())
     padded = bool(text) and expanded[-1].isspace()
-    return Line(text, indent, stream, rank, pid, padded)
+    return Line(text, indent, stream, rank, pid, padded, node)
 
 
 def _unquote(text: str) -> str:
@@ -130,7 +155,7 @@ def _unquote(text: str) -> str:
     return text if quotes is None else text[quotes.end() :]
 
 
-def _first_prefix(text: str) -> re.Match[str] | None:
+def _first_prefix(text: str, labels: frozenset[str]) -> re.Match[str] | None:
     # Most lines of a dump start with blanks or a word: only few of them can have a prefix.
     head = text[:90]
     if not (":" in head or "|" in head or ">> " in head or head[:1] in "[("):
@@ -139,4 +164,5 @@ def _first_prefix(text: str) -> re.Match[str] | None:
         match = prefix.match(text)
         if match is not None:
             return match
-    return None
+    label = _LABEL.match(text) if labels else None
+    return label if label is not None and label["label"] in labels else None

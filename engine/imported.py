@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 
+from whyhang.collectors.foreign_texts import recognise
 from whyhang.collectors.kinds import Identity, kind_of, number_workers, refine_kind
 from whyhang.collectors.masking import shorten_homes
 from whyhang.collectors.text_dump import parse_text_dump
@@ -45,12 +46,13 @@ class _Found:
     file: str
 
 
-def read_dumps(path: Path) -> Incident:
+def read_dumps(path: Path, *, called: str | None = None) -> Incident:
     """One sample from a file with dumps, or from a directory of such files.
 
     A heading, a prefix or the file's name tells the rank (``rank3.json``, ``3.txt``,
     ``worker-0-gpu-3.json``). Where no rank is told at all, the processes are numbered in their
-    order, and ``sources`` says so. Raises UsageError where there is no dump.
+    order, and ``sources`` says so. ``called`` is what the user knows the path as. Raises UsageError
+    where there is no dump.
     """
     problems: list[str] = []
     reader = StackReader()
@@ -63,7 +65,9 @@ def read_dumps(path: Path) -> Incident:
     if not found:
         why = f" ({problems[0]})" if problems else ""
         raise UsageError(
-            f"{path} holds neither {INDEX} nor stacks that could be read{why}",
+            f"{called} holds no stack that could be read{why}"
+            if called
+            else f"{path} holds neither {INDEX} nor stacks that could be read{why}",
             hint="expected incident.json, or what `py-spy dump` prints, as text or JSON, in files "
             "such as rank3.json or 3.txt",
         )
@@ -112,7 +116,7 @@ def _read_file(
         problems.append(f"{path.name}: {error.message}")
         return
     if not blocks:
-        problems.append(f"{path.name}: no stack in it")
+        problems.append(f"{path.name}: {recognise(data) or 'no stack in it'}")
         return
     whole_node = _NODE_FILE.match(path.stem) is not None
     rank = None if whole_node else named
@@ -163,7 +167,20 @@ def _settle(found: Sequence[_Found], problems: list[str]) -> tuple[tuple[Process
             else process
             for process in processes
         ]
-    return tuple(number_workers(processes)), numbered
+    return tuple(number_workers(_with_parents_rank(processes))), numbered
+
+
+def _with_parents_rank(processes: Sequence[Process]) -> Iterator[Process]:
+    """A trainer's children have its rank: a dump of subprocesses names the parent of each."""
+    ranks: dict[tuple[str, int], int] = {}
+    for process in processes:
+        rank = process.rank
+        if rank is None and process.ppid is not None and process.kind != "launcher":
+            # A parent stands before its children, so that a child's own children find it as well.
+            rank = ranks.get((process.node, process.ppid))
+        if rank is not None:
+            ranks[process.node, process.pid] = rank
+        yield process if rank == process.rank else replace(process, rank=rank)
 
 
 def _process(found: _Found, pid: int) -> Process:

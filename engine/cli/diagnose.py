@@ -84,10 +84,4 @@ def _read_pasted() -> Incident:
     with tempfile.TemporaryDirectory(prefix="whyhang-") as directory:
         pasted = Path(directory) / "stdin"
         pasted.write_bytes(sys.stdin.buffer.read())
-        try:
-            return read_dumps(pasted)
-        except UsageError as error:
-            raise UsageError(
-                "stdin holds no stack that could be read",
-                hint="expected what `py-spy dump` prints, or an interpreter's own stack dump",
-            ) from error
+        return read_dumps(pasted, called="stdin")

@@ -191,6 +191,293 @@ WILD: dict[str, tuple[str, list[list[str]]]] = {
         """,
         [["pid=None", "MainThread/None ??: main@/app/a.py:3 < <module>@/app/a.py:9"]],
     ),
+    "pdsh: hosts before every line, two processes of one host": (
+        """
+        gpu01: Process 9: python a.py
+        gpu02: Process 9: python a.py
+        gpu01: Thread 9 (idle): "MainThread"
+        gpu02: Thread 9 (idle): "MainThread"
+        gpu02:     b (a.py:2)
+        gpu01:     a (a.py:1)
+        gpu01:
+        gpu01: Process 10: python a.py
+        gpu01: Thread 10 (idle): "MainThread"
+        gpu01:     c (a.py:3)
+        """,
+        [
+            ["pid=9 node=gpu01", "MainThread/9 -?: a@a.py:1"],
+            ["pid=9 node=gpu02", "MainThread/9 -?: b@a.py:2"],
+            ["pid=10 node=gpu01", "MainThread/10 -?: c@a.py:3"],
+        ],
+    ),
+    "a word before one line is no host": (
+        """
+        Note: Process 9: python a.py
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        """,
+        [["pid=None", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "clush and dshbak: a node between rules, some folded": (
+        """
+        ---------------
+        gpu[01-03] (3)
+        ---------------
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        ---------------
+        gpu04
+        ---------------
+        Thread 9 (idle): "MainThread"
+            b (a.py:2)
+        """,
+        [
+            ["pid=None node=gpu[01-03] x3", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None node=gpu04", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
+    "a rank between rules is a rank": (
+        """
+        ---------------
+        rank 3
+        ---------------
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        ---------------
+        gpu4
+        ---------------
+        Thread 9 (idle): "MainThread"
+            b (a.py:2)
+        """,
+        [
+            ["pid=None ranks=3", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None ranks=4", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
+    "the time before every line": (
+        """
+        2026-11-02 10:11:12,345 Process 9: python a.py
+        [2026-11-02 10:11:12] Thread 9 (idle): "MainThread"
+        2026-11-02T10:11:12.345+01:00     a (a.py:1)
+        2026-11-02 10:11:12,346 - INFO -     b (a.py:2)
+        2026-11-02 10:11:12,346
+        """,
+        [["pid=9", "MainThread/9 -?: a@a.py:1 < b@a.py:2"]],
+    ),
+    "the journal of several hosts": (
+        """
+        Nov 02 10:11:12 gpu01 python3[77]: Thread 9 (idle): "MainThread"
+        Nov 02 10:11:12 gpu02 python3[78]: Thread 9 (idle): "MainThread"
+        Nov 02 10:11:13 gpu01 python3[77]:     a (a.py:1)
+        Nov 02 10:11:13 gpu02 python3[78]:     b (a.py:2)
+        """,
+        [
+            ["pid=None node=gpu01", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None node=gpu02", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
+    "kubectl logs: a pod before every line": (
+        """
+        [pod/trainer-0/pytorch] Thread 9 (idle): "MainThread"
+        [pod/trainer-0/pytorch]     a (a.py:1)
+        [pod/trainer-1/pytorch] Thread 9 (idle): "MainThread"
+        [pod/trainer-1/pytorch]     b (a.py:2)
+        """,
+        [
+            ["pid=None node=trainer-0", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None node=trainer-1", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
+    "commands at a prompt tell pids and places": (
+        """
+        $ kubectl exec -n ml trainer-0 -- py-spy dump --pid 1
+        Thread 1 (idle): "MainThread"
+            a (a.py:1)
+        $ kubectl exec -it trainer-1 -c pytorch -- py-spy dump -p 1
+        Thread 1 (idle): "MainThread"
+            b (a.py:2)
+        ada@login:~$ ssh gpu07 sudo pystack remote 2175
+        Traceback for thread 2175 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 3, in c
+        """,
+        [
+            ["pid=1 node=trainer-0", "MainThread/1 -?: a@a.py:1"],
+            ["pid=1 node=trainer-1", "MainThread/1 -?: b@a.py:2"],
+            ["pid=2175 node=gpu07", "MainThread/2175 ??: c@/app/a.py:3"],
+        ],
+    ),
+    "faulthandler: a time-out under a prefix is no frame": (
+        """
+        [rank0]:Timeout (0:05:00)!
+        [rank0]:Thread 0x00007f57caf71740 (most recent call first):
+        [rank0]:  File "/app/a.py", line 3 in inner
+        """,
+        [["pid=None ranks=0", "None/None ??: inner@/app/a.py:3"]],
+    ),
+    "faulthandler: repeated dumps of one process are one process": (
+        """
+        Timeout (0:05:00)!
+        Thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 3 in inner
+          File "/app/a.py", line 9 in <module>
+        Timeout (0:05:00)!
+        Thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 4 in inner
+          File "/app/a.py", line 9 in <module>
+        """,
+        [["pid=None", "MainThread/None ??: inner@/app/a.py:4 < <module>@/app/a.py:9"]],
+    ),
+    "faulthandler: one thread only, with the C stack of Python 3.14": (
+        """
+        Fatal Python error: Aborted
+
+        Current thread 0x00007f57caf71740 [python3] (most recent call first):
+          File "/app/a.py", line 3 in inner
+          File "/app/a.py", line 9 in <module>
+
+        Current thread's C stack trace (most recent call first):
+          Binary file "/usr/lib/libc.so.6", at abort+0x26 [0x7f2]
+          Binary file "/usr/bin/python3.14", at _PyEval_Vector+0x48 [0x5f1]
+          <truncated rest of calls>
+
+        Extension modules: numpy, torch._C (total: 2)
+        """,
+        [
+            [
+                "pid=None",
+                "MainThread/None ??: !abort@/usr/lib/libc.so.6:0"
+                " < !_PyEval_Vector@/usr/bin/python3.14:0"
+                " < inner@/app/a.py:3 < <module>@/app/a.py:9",
+            ]
+        ],
+    ),
+    "faulthandler: no thread is named": (
+        """
+        Stack (most recent call first):
+          File "/app/a.py", line 3 in inner
+          File "/app/a.py", line 9 in <module>
+        """,
+        [["pid=None", "MainThread/None ??: inner@/app/a.py:3 < <module>@/app/a.py:9"]],
+    ),
+    "the stacks of sys._current_frames()": (
+        """
+        Thread MainThread (140012345678):
+          File "/app/a.py", line 9, in <module>
+            main()
+          File "/app/a.py", line 3, in inner
+            dist.barrier()
+        Thread Thread-7 (run) (140012345679):
+          File "/usr/lib/python3.11/threading.py", line 1045, in _bootstrap_inner
+            self.run()
+          File "/usr/lib/python3.11/threading.py", line 331, in wait
+        """,
+        [
+            [
+                "pid=None",
+                "MainThread/None ??: inner@/app/a.py:3 < <module>@/app/a.py:9",
+                "Thread-7 (run)/None ??: wait@/usr/lib/python3.11/threading.py:331"
+                " < _bootstrap_inner@/usr/lib/python3.11/threading.py:1045",
+            ]
+        ],
+    ),
+    "the older recipe for them": (
+        """
+        # ThreadID: 140012345678
+        File: "/app/a.py", line 9, in <module>
+          main()
+        File: "/app/a.py", line 3, in inner
+          dist.barrier()
+        """,
+        [["pid=None", "MainThread/None ??: inner@/app/a.py:3 < <module>@/app/a.py:9"]],
+    ),
+    "the frames of a traceback without its first line": (
+        """
+        ### rank 1
+          File "/app/a.py", line 9, in <module>
+            main()
+          File "/app/a.py", line 3, in inner
+            dist.barrier()
+        """,
+        [["pid=None ranks=1", "MainThread/None ??: inner@/app/a.py:3 < <module>@/app/a.py:9"]],
+    ),
+    "gdb: several processes in turn": (
+        """
+        Attaching to process 1201
+        Thread 2 (Thread 0x7f1a (LWP 1202) "python3"):
+        #0  0x00007f in poll () from /lib64/libc.so.6
+        Thread 1 (Thread 0x7f0a (LWP 1201) "python3"):
+        #0  0x00007f in read () from /lib64/libc.so.6
+        [Inferior 1 (process 1201) detached]
+        Attaching to program: /usr/bin/python3.11, process 1301
+        Thread 1 (Thread 0x7f0a (LWP 1301) "python3"):
+        #0  0x00007f in write () from /lib64/libc.so.6
+        """,
+        [
+            [
+                "pid=1201",
+                "None/1202 ??: !poll@/lib64/libc.so.6:0",
+                "MainThread/1201 ??: !read@/lib64/libc.so.6:0",
+            ],
+            ["pid=1301", "MainThread/1301 ??: !write@/lib64/libc.so.6:0"],
+        ],
+    ),
+    "gdb: the first thread, where it is the oldest": (
+        """
+        Thread 2 (Thread 0x7f1a (LWP 1202) "python3"):
+        #0  0x00007f in poll () from /lib64/libc.so.6
+        Thread 1 (Thread 0x7f0a (LWP 1201) "python3"):
+        #0  0x00007f in read () from /lib64/libc.so.6
+        """,
+        [
+            [
+                "pid=None",
+                "None/1202 ??: !poll@/lib64/libc.so.6:0",
+                "MainThread/1201 ??: !read@/lib64/libc.so.6:0",
+            ]
+        ],
+    ),
+    "gdb: the first thread of a dead process is the one that failed": (
+        """
+        Thread 2 (Thread 0x7f1a (LWP 1201) "python3"):
+        #0  0x00007f in poll () from /lib64/libc.so.6
+        Thread 1 (Thread 0x7f0a (LWP 1202) "python3"):
+        #0  0x00007f in raise () from /lib64/libc.so.6
+        """,
+        [
+            [
+                "pid=None",
+                "None/1201 ??: !poll@/lib64/libc.so.6:0",
+                "None/1202 ??: !raise@/lib64/libc.so.6:0",
+            ]
+        ],
+    ),
+    "pystack: the image of a process that died": (
+        """
+        Core file information:
+        state: t zombie: True niceness: 0
+        pid: 2175 ppid: 1 sid: 2175
+        Traceback for thread 2175 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 3, in c
+        """,
+        [["pid=2175", "MainThread/2175 ??: c@/app/a.py:3"]],
+    ),
+    "eu-stack": (
+        """
+        PID 1201 - process
+        TID 1201:
+        #0  0x00007f8e6c8a3f16     __poll
+        #1  0x00007f8e6c8a3f17 - 1 c10d::Work::wait() - /x/libtorch_cpu.so
+        TID 1202:
+        #0  0x00007f8e6c8a3f16     __read
+        """,
+        [
+            [
+                "pid=1201",
+                "MainThread/1201 ??: !__poll@?:0 < !c10d::Work::wait()@/x/libtorch_cpu.so:0",
+                "None/1202 ??: !__read@?:0",
+            ]
+        ],
+    ),
 }
 
 

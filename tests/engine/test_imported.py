@@ -223,3 +223,43 @@ def test_more_processes_than_a_job_has_are_cut_off(
     monkeypatch.setattr(imported, "MAX_PROCESSES", 500)
     (tmp_path / "rank.txt").write_text(f"ranks 0-300:\n    {WAIT}\n\n" * 400)
     assert len(processes(read_dumps(tmp_path))) == 500
+
+
+def test_children_have_the_rank_of_their_parent(tmp_path: Path) -> None:
+    """A worker in a dump of subprocesses is told from those of other ranks by its parent."""
+    heads = '### rank {rank}\nProcess {pid}: python a.py\nThread {pid} (idle): "MainThread"\n'
+    worker = (
+        "    get (queues.py:1)\n\nProcess {child}: python a.py\nParent Process {pid}: python a.py\n"
+        'Thread {child} (idle): "MainThread"\n    get (multiprocessing/queues.py:1)\n'
+        "    _worker_loop (torch/utils/data/_utils/worker.py:275)\n"
+    )
+    text = "".join((heads + worker).format(rank=r, pid=10 + r, child=20 + r) for r in (0, 1))
+    (tmp_path / "paste.txt").write_text(text)
+    read = processes(read_dumps(tmp_path / "paste.txt"))
+    assert [(p.rank, p.kind, p.pid) for p in read] == [
+        (0, "trainer", 10),
+        (0, "dataloader", 20),
+        (1, "trainer", 11),
+        (1, "dataloader", 21),
+    ]
+
+
+def test_the_traceback_of_a_launcher_is_no_rank(tmp_path: Path) -> None:
+    """What torchrun prints when a rank has failed tells nothing of where a rank stands."""
+    paste = tmp_path / "paste.txt"
+    paste.write_text(
+        "Traceback (most recent call last):\n"
+        '  File "/usr/local/bin/torchrun", line 8, in <module>\n'
+        '  File "/x/site-packages/torch/distributed/launcher/api.py", line 264, in launch_agent\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n"
+    )
+    (process,) = processes(read_dumps(paste))
+    assert (process.kind, process.rank) == ("launcher", None)
+
+
+def test_a_text_of_another_kind_is_named(tmp_path: Path) -> None:
+    """The refusal tells what was given, and what reads it."""
+    paste = tmp_path / "paste.txt"
+    paste.write_text("main (a.py:1);step (a.py:2) 30\n")
+    with pytest.raises(UsageError, match="a profile over time"):
+        read_dumps(paste)
