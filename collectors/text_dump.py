@@ -65,7 +65,27 @@ def parse_text_dump(text: str) -> tuple[ProcessBlock, ...]:
         stream.feed(line)
     for stream in streams.values():
         stream.end()
-    return tuple(block.build() for block in blocks if block.is_worth)
+    return tuple(block.build() for block in _last_of_each(blocks) if block.is_worth)
+
+
+def _last_of_each(blocks: list[BlockDraft]) -> list[BlockDraft]:
+    """Without the earlier dumps of a process that printed its threads again.
+
+    A forked worker's threads have the numbers of its parent's, so it must be no other kind.
+    """
+    kept: list[BlockDraft] = []
+    for block in blocks:
+        idents = block.idents
+        if idents:
+            kept = [
+                before
+                for before in kept
+                if before.header != block.header
+                or before.is_worker != block.is_worker
+                or idents.isdisjoint(before.idents)
+            ]
+        kept.append(block)
+    return kept
 
 
 class _Stream:
@@ -92,6 +112,8 @@ class _Stream:
         self._after_blank = False
         # A rule stood in the line before: clush and dshbak set a node's name between two.
         self._after_rule = False
+        # The heading of a new dump of faulthandler has come.
+        self._died = False
         # Prose stood behind the last stack: frames without a heading are another process's.
         self._prose = False
 
@@ -178,11 +200,10 @@ class _Stream:
 
     def _open_thread(self, line: Line, header: ThreadHeader) -> None:
         block = self._open(line)
-        if header.ident is not None and any(
-            thread.header.ident == header.ident for thread in block.threads
-        ):
-            # The same thread again: its process has printed another dump, and the last one counts.
-            block.threads = []
+        if self._begins_anew(block, header):
+            self._block, self._pending = None, block.header
+            block = self._open(line)
+        self._died = False
         last = self._thread
         alone = last is None or bool(last.frames) or last.truncated or self._after_blank
         if alone or (last is not None and not _alike(last.header, header)):
@@ -201,6 +222,12 @@ class _Stream:
             frame = gdb_frame(header.frame)
             if frame is not None:
                 self._add((frame,), line)
+
+    def _begins_anew(self, block: BlockDraft, header: ThreadHeader) -> bool:
+        """Whether a thread is of another dump than those before it: of another process or time."""
+        if header.style != "faulthandler" or not block.threads:
+            return False
+        return self._died or header.ident in block.idents
 
     def _open_c_stack(self) -> None:
         """Below all threads Python 3.14 prints the native frames of the one that failed."""
@@ -414,6 +441,7 @@ class _Stream:
         block = self._block
         if block is None:
             return
+        self._died |= _FATAL.match(text) is not None
         wanted = (block.titled and not block.threads) or _FATAL.match(text) or self._traceback
         if wanted and len(block.errors) < _MAX_ERRORS:
             block.errors.append(text[:_MAX_ERROR])

@@ -90,6 +90,20 @@ class BlockDraft:
     errors: list[str] = field(default_factory=list)
 
     @property
+    def idents(self) -> frozenset[str]:
+        """What the interpreter calls the threads, where the tool tells it."""
+        return frozenset(
+            thread.header.ident for thread in self.threads if thread.header.ident is not None
+        )
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether it loads data for another process."""
+        return any(
+            frame.function == "_worker_loop" for thread in self.threads for frame in thread.frames
+        )
+
+    @property
     def is_worth(self) -> bool:
         """Whether anything is known of it."""
         return self.titled or bool(self.threads)

@@ -88,11 +88,29 @@ _COUNT = re.compile(
 )
 _AFTER_RANKS = re.compile(
     r"(?: ?\((?P<note>[^()]*)\))?"
+    r"(?: ?\b(?:all|both|each|only)\b)?"
+    r"(?: ?\b(?:looks?|shows?|has|have|prints?)\b(?: (?:like|the|this|same|identical|different"
+    r"|stacks?|dumps?|traces?)\b)*)?"
     r"(?: ?\b(?:is|are|was|were)\b)?(?: ?\b(?:stuck|waiting|blocked|hanging|hung)\b)?"
     r"(?: ?\b(?:in|at|on)\b)? ?(?P<colon>:|-|—|=>|→)? ?(?P<frame>.*)\Z"
 )
 _PID = re.compile(r"\bpid[ :=#]{0,3}(\d{1,9})", re.IGNORECASE)
-_RANK_WORD = re.compile(rf"\brank[ _#:=-]{{0,2}}({_LISTS})", re.IGNORECASE)
+_RANK_WORD = re.compile(
+    rf"(?<!local )(?<!local-)(?<!node )(?<!node-)\brank[ _#:=-]{{0,2}}({_LISTS})", re.IGNORECASE
+)
+_OF_WORLD = re.compile(r"(\d+) ?/ ?(\d+)\Z")
+# A line of nothing but names and values, and a file's name alone.
+_FIELDS = re.compile(
+    r"(?:(?:(?:global|local|node)[ _-]?)?(?:rank|pid|host|hostname|node|gpu|tid|world[ _]?size)"
+    r" ?[=:#] ?[\w.-]+[,;|]? ?){2,8}:?\Z",
+    re.IGNORECASE,
+)
+_RANK_FILE = re.compile(
+    r"(?:[\w./-]*[/_.-])?rank[-_]?(\d{1,7})\.(?:txt|out|err|log|dump|stack|pyspy|json):?\Z",
+    re.IGNORECASE,
+)
+# What an outline or a wiki puts before a heading.
+_OUTLINE = re.compile(r"(?:\d{1,3}[.)]|h[1-6]\.) (?=\D)")
 _NODE_WORD = re.compile(r"\b(?:node|host|hostname)[ :=] ?([A-Za-z0-9][\w.-]*)", re.IGNORECASE)
 _FIRST_WORD = re.compile(r"([A-Za-z][\w.-]*\d[\w.-]*)\b")
 _TITLE_LABELS = re.compile(r"(?<![A-Za-z])(DP|PP|TP|EP|CP)(\d{1,5})(?![\d.])")
@@ -216,7 +234,12 @@ def group_header(text: str) -> Header | None:
     match = _RULED.match(text)
     if match is not None and (header := _ruled(match["inside"], text[0])) is not None:
         return header
-    bare = text.strip("*_# ")
+    bare = _OUTLINE.sub("", text.strip("*_# "), count=1).strip("*_ ")
+    file = _RANK_FILE.match(bare)
+    if file is not None:
+        return Header(ranks=parse_ranks(file[1]) or NOBODY)
+    if _FIELDS.match(bare) and (header := _ruled(bare, "#")) is not None:
+        return header
     match = _RANKS.match(bare)
     if match is not None:
         return _ranked(match)
@@ -244,9 +267,17 @@ def parse_ranks(text: str) -> RankSet | None:
     return RankSet.from_bits(bits) if bits else None
 
 
+def _listed(word: str, text: str) -> RankSet | None:
+    """The ranks after a word; ``rank 3/8`` is one of eight, not two of them."""
+    of_world = None if word.endswith("s") else _OF_WORLD.match(text)
+    if of_world is not None and int(of_world[1]) < int(of_world[2]):
+        return parse_ranks(of_world[1])
+    return parse_ranks(text)
+
+
 def _ranked(match: re.Match[str]) -> Header | None:
     """A line that begins with a list of ranks, if all of it is a heading."""
-    ranks = parse_ranks(match["list"])
+    ranks = _listed(match["word"], match["list"])
     after = _AFTER_RANKS.match(match["rest"].strip("*_ "))
     if ranks is None or after is None:
         return None
@@ -300,7 +331,7 @@ def node_of_file(name: str) -> str:
 def _ruled(inside: str, rule: str) -> Header | None:
     """What stands between two rules: ``node-0 PID 11841``, ``rank 3``, or a file's name."""
     pid, rank, node = _PID.search(inside), _RANK_WORD.search(inside), _NODE_WORD.search(inside)
-    ranks = None if rank is None else parse_ranks(rank[1])
+    ranks = None if rank is None else _listed("rank", rank[1])
     first = _FIRST_WORD.match(inside)
     name = node[1] if node is not None else None
     if name is None and first is not None and not _RANK_WORD.match(first[1]):

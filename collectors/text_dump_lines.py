@@ -42,7 +42,8 @@ _TAGS = re.compile(
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _PREFIXES = (
     re.compile(r"\[rank(?P<rank>\d{1,7})\]: ?"),
-    re.compile(r"\[\d+,(?P<rank>\d{1,7})\]<std(?:out|err)>: ?"),  # mpirun --tag-output
+    # mpirun --tag-output, horovodrun
+    re.compile(r"\[(?:\d+,)?(?P<rank>\d{1,7})\]<std(?:out|err)>: ?"),
     re.compile(r"\[pod/(?P<node>[^\]\s/]+)[^\]\s]*\](?: |\Z)"),  # kubectl logs --prefix
     # A log's time, as programs, `ts`, containers and the journal write it.
     re.compile(
@@ -69,9 +70,19 @@ _PREFIXES = (
 _LABEL = re.compile(r" {0,3}(?P<label>[A-Za-z][\w.-]{0,80}|\d{1,7}):(?: |\Z)")
 _LABELLED = re.compile(
     r"^ {0,3}([A-Za-z][\w.-]{0,80}|\d{1,7}): (?=Thread (?:\d|0x|\()|Process \d+:|Python v\d"
-    r"| {4,}\S|\s*File \"|Current thread 0x|Traceback [(f])",
+    r"| {4,}\S|\s*File \"|Current thread 0x|Traceback [(f]|\[rank\d)",
     re.MULTILINE,
 )
+_VALUE = re.compile(r"\"[\w.-]{1,80}\": ?\"")
+# The lines that tell any other prefix: a file's name of grep, the numbers of `cat -n`.
+_SURE = re.compile(
+    r"Thread (?:\d+|0x[0-9A-Fa-f]+) \((?:idle|active|active\+gil|gil)\)"
+    r"|Process \d{1,9}: |Python v\d+\.\d"
+)
+_RANK_IN_PREFIX = re.compile(r"(?<![A-Za-z])rank[-_ =]?(\d{1,7})", re.IGNORECASE)
+# A prefix that stands before so many lines names their printer; a number or a time changes.
+_LINES_OF_A_PRINTER = 4
+_MAX_PREFIX = 120
 
 
 class Line(NamedTuple):
@@ -96,14 +107,19 @@ def clean_lines(text: str) -> Iterator[Line]:
     if '{"log":"' in text:
         text = _DOCKER.sub(_unwrap, text)
     text = _ESCAPES.sub("", text).translate(_TYPOGRAPHY)
-    if "&lt;" in text or "&quot;" in text:
-        text = html.unescape(text)
+    for _ in range(2):  # some pages escape what was escaped
+        if re.search(r"&(?:amp;)?(?:lt|quot|#34);", text):
+            text = html.unescape(text)
+    if text.count("\\n    ") > text.count("\n"):  # a value of JSON
+        text = _VALUE.sub("\n", text).replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     if "</" in text:
         text = _TAGS.sub("", text)
     labels = _labels(text)
     before = Line("", 0)
-    for raw in _BREAKS.split(text):
-        line = _BLANK if not raw or raw.isspace() else _clean(raw[:MAX_LINE], labels)
+    lines = _BREAKS.split(text)
+    other = _other_prefix(lines, labels)
+    for raw in lines:
+        line = _BLANK if not raw or raw.isspace() else _clean(raw[:MAX_LINE], labels, other)
         if line is not _BLANK or before is not _BLANK:
             yield line
         before = line
@@ -125,7 +141,45 @@ def _labels(text: str) -> frozenset[str]:
     return frozenset(label for label, seen in counts.items() if seen > 1)
 
 
-def _clean(raw: str, labels: frozenset[str]) -> Line:
+class _OtherPrefix(NamedTuple):
+    """A prefix of no known form, its digits left open; ``names`` whether it tells the printer."""
+
+    pattern: re.Pattern[str]
+    names: bool
+
+
+def _other_prefix(lines: list[str], labels: frozenset[str]) -> _OtherPrefix | None:
+    """What stands before most of the lines that are certainly of a dump, if it is one thing."""
+    shapes: Counter[str] = Counter()
+    for raw in lines:
+        if "Thread " in raw or "Process " in raw or "Python v" in raw:
+            rest = _without_prefixes(raw[:MAX_LINE], labels)
+            match = _SURE.search(rest, 0, _MAX_PREFIX + 80)
+            if match is not None and match.start() <= _MAX_PREFIX:
+                shapes[re.sub(r"\d+", "0", rest[: match.start()].lstrip())] += 1
+    if not shapes:
+        return None
+    shape, seen = shapes.most_common(1)[0]
+    if not shape.strip() or seen < 2 or seen * 2 <= shapes.total():
+        return None
+    body = re.escape(shape.rstrip(" ")).replace("0", r"\d+")
+    pattern = re.compile(rf"\s*{body}" + ("(?: |\\Z)" if shape.endswith(" ") else ""))
+    prefixes = Counter(match[0] for match in map(pattern.match, lines) if match is not None)
+    many = prefixes.total() >= _LINES_OF_A_PRINTER * len(prefixes)
+    return _OtherPrefix(pattern, many)
+
+
+def _without_prefixes(raw: str, labels: frozenset[str]) -> str:
+    rest = _unquote(raw)
+    for _ in range(MAX_PREFIXES):
+        match = _first_prefix(rest, labels)
+        if match is None:
+            break
+        rest = _unquote(rest[match.end() :])
+    return rest
+
+
+def _clean(raw: str, labels: frozenset[str], other: _OtherPrefix | None) -> Line:
     rest = _unquote(raw)
     stream, rank, pid, node = "", None, None, None
     for _ in range(MAX_PREFIXES):
@@ -141,9 +195,15 @@ def _clean(raw: str, labels: frozenset[str]) -> Line:
         node = found.get("node") or node
         stream += match[0][len(found.get("stamp") or "") :].strip()
         rest = _unquote(rest[match.end() :])
+    match = None if other is None else other.pattern.match(rest)
+    if match is not None and other is not None:
+        told = _RANK_IN_PREFIX.search(match[0])
+        rank = rank if told is None else int(told[1])
+        stream += match[0].strip() if other.names else "" if told is None else told[0]
+        rest = rest[match.end() :]
     expanded = rest.expandtabs(_TAB)
     text = expanded.strip()
-    if text[:3] in ("```", "~~~"):
+    if text[:3] in ("```", "~~~") or text.startswith(("{code", "{noformat")):
         text = ""
     indent = len(expanded) - len(expanded.lstrip())
     padded = bool(text) and expanded[-1].isspace()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 
 from whyhang.collectors.foreign_texts import recognise
+from whyhang.collectors.json_pastes import split_dumps
 from whyhang.collectors.kinds import Identity, kind_of, number_workers, refine_kind
 from whyhang.collectors.masking import shorten_homes
 from whyhang.collectors.text_dump import parse_text_dump
 from whyhang.collectors.text_dump_blocks import ProcessBlock
-from whyhang.collectors.text_dump_headers import node_of_file
+from whyhang.collectors.text_dump_headers import Header, group_header, node_of_file
+from whyhang.collectors.text_dump_lines import clean_lines
 from whyhang.engine.dump_names import node_in, ranks_of
 from whyhang.engine.store import INDEX
 from whyhang.schemas.errors import FormatError, UsageError
@@ -22,6 +25,7 @@ from whyhang.schemas.incident import Incident, Node, Snapshot, Source
 from whyhang.schemas.missing import Missing
 from whyhang.schemas.process import Dump, Process
 from whyhang.schemas.rankset import RankSet
+from whyhang.schemas.stack import Thread
 from whyhang.schemas.stack_codec import StackReader
 
 NODE = "imported"
@@ -72,9 +76,16 @@ def read_dumps(path: Path, *, called: str | None = None) -> Incident:
             "such as rank3.json or 3.txt",
         )
     processes, numbered = _settle(found, problems)
+    repeated = Counter((one.node, one.block.pid) for one in found)
     said = problems[:5] + [f"and {len(problems) - 5} more"] * (len(problems) > 5)
     if numbered:
         said.append("the dumps name no ranks: the processes were numbered in their order")
+        again = [pid for (_, pid), seen in repeated.items() if pid is not None and seen > 1]
+        if again:
+            said.append(
+                f"process {again[0]} occurs more than once: taken for processes of several "
+                "machines, which is wrong where one was dumped again"
+            )
     return Incident(
         print_id=None,
         trigger="import",
@@ -137,12 +148,35 @@ def _blocks(data: bytes, reader: StackReader) -> tuple[ProcessBlock, ...]:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # as PowerShell's `>` writes
         data = data.decode("utf-16", "replace").encode("utf-8", "replace")
     data = data.removeprefix(codecs.BOM_UTF8)
+    text = data.decode("utf-8", "replace")
+    if '"frames"' in text:
+        several = tuple(_json_blocks(shorten_homes(text), reader))
+        if len(several) > 1 or (several and any(block.ranks for block in several)):
+            return several
     start = data[:4096].lstrip()
     if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"]"):
-        threads = reader.threads(shorten_homes(data.decode("utf-8", "replace")).encode())
-        pid = next((t.tid for t in threads if t.name == "MainThread" and t.tid), None)
-        return (ProcessBlock(pid=pid, threads=threads),) if threads else ()
-    return parse_text_dump(data.decode("utf-8", "replace"))
+        threads = reader.threads(shorten_homes(text).encode())
+        return (ProcessBlock(pid=_main_tid(threads), threads=threads),) if threads else ()
+    return parse_text_dump(text)
+
+
+def _json_blocks(text: str, reader: StackReader) -> Iterator[ProcessBlock]:
+    """Dumps in JSON, one after another; the last heading above each tells whose it is."""
+    for above, dump in split_dumps(text):
+        threads = reader.threads(dump)
+        headings = [group_header(line.text) for line in clean_lines(above)]
+        header = next((found for found in reversed(headings) if found is not None), Header())
+        yield ProcessBlock(
+            pid=header.pid or _main_tid(threads),
+            threads=threads,
+            ranks=header.ranks,
+            node=header.node,
+            count=header.count,
+        )
+
+
+def _main_tid(threads: Iterable[Thread]) -> int | None:
+    return next((t.tid for t in threads if t.name == "MainThread" and t.tid), None)
 
 
 def _settle(found: Sequence[_Found], problems: list[str]) -> tuple[tuple[Process, ...], bool]:

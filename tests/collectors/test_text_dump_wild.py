@@ -478,6 +478,151 @@ WILD: dict[str, tuple[str, list[list[str]]]] = {
             ]
         ],
     ),
+    "Horovod, and a host before a rank": (
+        """
+        [0]<stdout>:Thread 9 (idle): "MainThread"
+        [0]<stdout>:    a (a.py:1)
+        gpu01: [rank1]:Thread 9 (idle): "MainThread"
+        gpu01: [rank1]:    b (a.py:2)
+        """,
+        [
+            ["pid=None ranks=0", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None ranks=1 node=gpu01", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
+    "grep: a file's name before every line": (
+        """
+        out/rank0.txt:Process 9: python a.py
+        out/rank0.txt:Thread 9 (idle): "MainThread"
+        out/rank0.txt:    a (a.py:1)
+        out/rank0.txt:    m (a.py:3)
+        out/rank1.txt:Process 9: python a.py
+        out/rank1.txt:Thread 9 (idle): "MainThread"
+        out/rank1.txt:    b (a.py:2)
+        out/rank1.txt:    m (a.py:3)
+        """,
+        [
+            ["pid=9 ranks=0", "MainThread/9 -?: a@a.py:1 < m@a.py:3"],
+            ["pid=9 ranks=1", "MainThread/9 -?: b@a.py:2 < m@a.py:3"],
+        ],
+    ),
+    "numbers before every line": (
+        """
+             1\tProcess 9: python a.py
+             2\t
+             3\tThread 9 (idle): "MainThread"
+             4\t    a (a.py:1)
+            10\t    b (a.py:2)
+        """,
+        [["pid=9", "MainThread/9 -?: a@a.py:1 < b@a.py:2"]],
+    ),
+    "two of one unknown prefix: its digits tell the printers apart": (
+        """
+        w1~Thread 9 (idle): "MainThread"
+        w2~Thread 9 (idle): "MainThread"
+        w1~    a (a.py:1)
+        w2~    b (a.py:2)
+        w1~    c (a.py:3)
+        w2~    d (a.py:4)
+        w1~    m (a.py:5)
+        w2~    m (a.py:5)
+        """,
+        [
+            ["pid=None", "MainThread/9 -?: a@a.py:1 < c@a.py:3 < m@a.py:5"],
+            ["pid=None", "MainThread/9 -?: b@a.py:2 < d@a.py:4 < m@a.py:5"],
+        ],
+    ),
+    "headings of fields, files, outlines and wikis": (
+        """
+        rank=3 host=gpu01 pid=9
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        out/rank_4.txt:
+        Thread 9 (idle): "MainThread"
+            a (a.py:2)
+        6. Rank 5:
+        Thread 9 (idle): "MainThread"
+            a (a.py:3)
+        h3. Rank 6
+        {code:title=6}
+        Thread 9 (idle): "MainThread"
+            a (a.py:4)
+        {code}
+        Ranks 7, 8 and 9 all look like this:
+        Thread 9 (idle): "MainThread"
+            a (a.py:5)
+        """,
+        [
+            ["pid=9 ranks=3 node=gpu01", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None ranks=4 node=gpu01", "MainThread/9 -?: a@a.py:2"],
+            ["pid=None ranks=5 node=gpu01", "MainThread/9 -?: a@a.py:3"],
+            ["pid=None ranks=6 node=gpu01", "MainThread/9 -?: a@a.py:4"],
+            ["pid=None ranks=7-9 node=gpu01", "MainThread/9 -?: a@a.py:5"],
+        ],
+    ),
+    "a rank of a world, and ranks in a list": (
+        """
+        rank 3/8:
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        ranks 4/6:
+        Thread 9 (idle): "MainThread"
+            a (a.py:2)
+        """,
+        [
+            ["pid=None ranks=3", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None ranks=4/6", "MainThread/9 -?: a@a.py:2"],
+        ],
+    ),
+    "a number within a node is no rank": (
+        """
+        === node gpu01 local rank 1 ===
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        """,
+        [["pid=None node=gpu01", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "escaped twice": (
+        "&amp;lt;p&amp;gt;\nThread 9 (idle): &amp;quot;MainThread&amp;quot;\n    a (a.py:1)\n",
+        [["pid=None", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "a value of JSON": (
+        '{"text": "### rank 3\\nThread 9 (idle): \\"MainThread\\"\\n    a (a.py:1)\\n'
+        '    b (a.py:2)\\n"}\n',
+        [["pid=None ranks=3", "MainThread/9 -?: a@a.py:1 < b@a.py:2"]],
+    ),
+    "faulthandler: files of several processes, one after another": (
+        """
+        Timeout (0:05:00)!
+        Thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 3 in <module>
+        Timeout (0:05:00)!
+        Thread 0x00007f99caf71740 (most recent call first):
+          File "/app/a.py", line 4 in <module>
+        """,
+        [
+            ["pid=None", "MainThread/None ??: <module>@/app/a.py:3"],
+            ["pid=None", "MainThread/None ??: <module>@/app/a.py:4"],
+        ],
+    ),
+    "faulthandler: a forked worker has the numbers of its parent": (
+        """
+        Current thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 3 in <module>
+        Current thread 0x00007f57caf71740 (most recent call first):
+          File "/x/site-packages/torch/utils/data/_utils/worker.py", line 275 in _worker_loop
+          File "/app/a.py", line 3 in <module>
+        """,
+        [
+            ["pid=None", "MainThread/None ??: <module>@/app/a.py:3"],
+            [
+                "pid=None",
+                "MainThread/None ??:"
+                " _worker_loop@/x/site-packages/torch/utils/data/_utils/worker.py:275"
+                " < <module>@/app/a.py:3",
+            ],
+        ],
+    ),
 }
 
 

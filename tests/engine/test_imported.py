@@ -263,3 +263,21 @@ def test_a_text_of_another_kind_is_named(tmp_path: Path) -> None:
     paste.write_text("main (a.py:1);step (a.py:2) 30\n")
     with pytest.raises(UsageError, match="a profile over time"):
         read_dumps(paste)
+
+
+def test_json_dumps_one_after_another(tmp_path: Path) -> None:
+    """Headings between the dumps of several processes tell whose each is."""
+    paste = tmp_path / "paste.md"
+    paste.write_text("".join(f"### rank {rank}\n```json\n{JSON}\n```\n" for rank in (3, 5)))
+    assert [p.rank for p in processes(read_dumps(paste))] == [3, 5]
+    paste.write_text(f"{JSON}\n{JSON}\n[1, 2\n")
+    assert [p.rank for p in processes(read_dumps(paste))] == [0, 1]
+
+
+def test_a_process_that_occurs_twice_is_told(tmp_path: Path) -> None:
+    """Without ranks nobody can say whether it is another machine's or was dumped again."""
+    paste = tmp_path / "paste.txt"
+    paste.write_text(TEXT.format(pid=5, frame=WAIT) * 2)
+    assert "process 5 occurs more than once" in (read_dumps(paste).sources["stacks"].reason or "")
+    paste.write_text(TEXT.format(pid=5, frame=WAIT) + TEXT.format(pid=6, frame=WAIT))
+    assert "occurs" not in (read_dumps(paste).sources["stacks"].reason or "")
