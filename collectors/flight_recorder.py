@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -10,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from whyhang.collectors.flight_recorder_pastes import load_text, packer_of, split_paste, text_of
 from whyhang.collectors.flight_recorder_pickle import PickleRefused, load_plain
 from whyhang.schemas.flight_recorder import (
     FlightDump,
@@ -27,29 +27,36 @@ MAX_SHAPES = 4096
 MAX_FRAMES = 32
 _SPARE, _GROWTH = 1 << 20, 20
 _RANK_IN_NAME = re.compile(r"(\d{1,7})(?:\.(?:json|pkl|pickle|bin))?\Z")
+# A word tells more than a place: the last number of `rank_3-gpu01-pid-4242` is none.
+_RANK_WORD = re.compile(
+    r"(?<![A-Za-z])(?:global[-_.]?)?(?<!local)(?<!local[-_.])(?<!node)(?<!node[-_.])"
+    r"rank[-_.]?(\d{1,7})(?!\d)",
+    re.IGNORECASE,
+)
+# Files whose names say text may as well be logs.
+_TEXTS = (".txt", ".log", ".out", ".err", ".md")
+_MARKS = (b"pg_config", b"pg_status", b"entries", b"nccl_version")
+_PEEK = 1 << 16
 _NUMBER = re.compile(r"\d{1,9}")
 _TEXT_LIMIT = 1000
 
 
 def rank_in_name(name: str) -> int | None:
-    """The rank that a file's name ends with: ``_dump_12``, ``nccl_trace_rank_3``, ``3.json``."""
-    match = _RANK_IN_NAME.search(name)
+    """The rank in a file's name: after the word, else at its end (``_dump_12``, ``3.json``)."""
+    match = _RANK_WORD.search(name) or _RANK_IN_NAME.search(name)
     return None if match is None else int(match[1])
 
 
-def read_dumps(directory: Path) -> tuple[tuple[FlightDump, ...], Mapping[int, str]]:
-    """The dumps of a directory by rank, and why others could not be read.
+def read_dumps(path: Path) -> tuple[tuple[FlightDump, ...], Mapping[int, str]]:
+    """The dumps of a directory, or of one file with several, by rank; why others were not read.
 
-    Of two files of one rank the one whose name sorts last counts. Raises OSError where the
-    directory cannot be listed.
+    Of two files of one rank the one whose name sorts last counts. Where a directory holds only
+    other directories, one for each node, theirs count. Raises OSError where nothing can be listed.
     """
     dumps: dict[int, FlightDump] = {}
     problems: dict[int, str] = {}
-    for path in sorted(directory.iterdir()):
-        rank = rank_in_name(path.name)
-        if rank is None or rank >= MAX_RANKS or not path.is_file():
-            continue
-        dump = read_file(path, rank)
+    found = _read_paste(path) if path.is_file() else _read_directory(path)
+    for rank, dump in found:
         if isinstance(dump, Missing):
             problems[rank] = dump.reason
         else:
@@ -58,6 +65,41 @@ def read_dumps(directory: Path) -> tuple[tuple[FlightDump, ...], Mapping[int, st
         tuple(dumps[rank] for rank in sorted(dumps)),
         {rank: why for rank, why in problems.items() if rank not in dumps},
     )
+
+
+def _read_directory(directory: Path) -> Iterator[tuple[int, FlightDump | Missing]]:
+    found = sorted(directory.iterdir())
+    if all(path.is_dir() for path in found):
+        found = sorted(path for folder in found for path in folder.iterdir())
+    for path in found:
+        rank = rank_in_name(path.name)
+        if rank is None or rank >= MAX_RANKS or not path.is_file() or _is_log(path):
+            continue
+        yield rank, read_file(path, rank)
+
+
+def _is_log(path: Path) -> bool:
+    if path.suffix.lower() not in _TEXTS:
+        return False
+    try:
+        with path.open("rb") as file:
+            head = file.read(_PEEK)
+    except OSError:
+        return False
+    return not any(mark in head for mark in _MARKS)
+
+
+def _read_paste(path: Path) -> Iterator[tuple[int, FlightDump | Missing]]:
+    """The dumps of one file: below headings that name their ranks, or one whose name tells it."""
+    named = rank_in_name(path.name)
+    told = []
+    if path.stat().st_size <= MAX_BYTES:
+        text = path.read_bytes().decode("utf-8", "replace")
+        told = [(rank, data) for rank, data in split_paste(text) if rank is not None]
+    for rank, data in told:
+        yield rank, parse_dump(data, rank)
+    if not told and named is not None:
+        yield named, read_file(path, named)
 
 
 def read_file(path: Path, rank: int) -> FlightDump | Missing:
@@ -76,11 +118,12 @@ def parse_dump(data: bytes, rank: int) -> FlightDump | Missing:
     """Parse a dump in either form. Never raises."""
     if not data:
         return Missing("empty")
+    packer = packer_of(data)
+    if packer is not None:
+        return Missing(f"packed by {packer}: unpack it first")
+    text = text_of(data)
     try:
-        if data.lstrip()[:1] == b"{":
-            found: object = json.loads(data)
-        else:
-            found = load_plain(data)
+        found = load_plain(data) if text is None else load_text(text)
     except PickleRefused as error:
         return Missing(str(error))
     except (ValueError, RecursionError):

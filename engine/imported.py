@@ -11,13 +11,12 @@ from itertools import count, islice
 from pathlib import Path
 
 from whyhang.collectors.foreign_texts import recognise
-from whyhang.collectors.json_pastes import split_dumps
+from whyhang.collectors.json_pastes import heading_in, split_values
 from whyhang.collectors.kinds import Identity, kind_of, number_workers, refine_kind
 from whyhang.collectors.masking import shorten_homes
 from whyhang.collectors.text_dump import parse_text_dump
 from whyhang.collectors.text_dump_blocks import ProcessBlock
-from whyhang.collectors.text_dump_headers import Header, group_header, node_of_file
-from whyhang.collectors.text_dump_lines import clean_lines
+from whyhang.collectors.text_dump_headers import node_of_file
 from whyhang.engine.dump_names import node_in, ranks_of
 from whyhang.engine.store import INDEX
 from whyhang.schemas.errors import FormatError, UsageError
@@ -162,10 +161,10 @@ def _blocks(data: bytes, reader: StackReader) -> tuple[ProcessBlock, ...]:
 
 def _json_blocks(text: str, reader: StackReader) -> Iterator[ProcessBlock]:
     """Dumps in JSON, one after another; the last heading above each tells whose it is."""
-    for above, dump in split_dumps(text):
-        threads = reader.threads(dump)
-        headings = [group_header(line.text) for line in clean_lines(above)]
-        header = next((found for found in reversed(headings) if found is not None), Header())
+    for above, found, own in split_values(text):
+        if not _is_dump(found):
+            continue
+        threads, header = reader.threads(own.encode()), heading_in(above)
         yield ProcessBlock(
             pid=header.pid or _main_tid(threads),
             threads=threads,
@@ -173,6 +172,12 @@ def _json_blocks(text: str, reader: StackReader) -> Iterator[ProcessBlock]:
             node=header.node,
             count=header.count,
         )
+
+
+def _is_dump(found: object) -> bool:
+    return isinstance(found, list) and all(
+        isinstance(thread, dict) and "frames" in thread for thread in found
+    )
 
 
 def _main_tid(threads: Iterable[Thread]) -> int | None:

@@ -26,7 +26,10 @@ MAX_GROUPS_SHOWN = 40
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``fr``."""
     parser.add_argument(
-        "directory", type=Path, help="dumps whose names end with the rank, pickles or JSON"
+        "directory",
+        type=Path,
+        help="dumps whose names carry the rank, pickles or JSON, or a file with several under "
+        "headings that name their ranks",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--world-size", type=int, help="the number of ranks, where dumps are lost")
@@ -47,7 +50,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no flight recorder dump in {options.directory}" + (f": {reasons}" if reasons else ""),
             hint="set TORCH_FR_BUFFER_SIZE (TORCH_NCCL_TRACE_BUFFER_SIZE before PyTorch 2.6) and "
-            "TORCH_NCCL_DUMP_ON_TIMEOUT=1; names end with the rank: nccl_trace_rank_3",
+            "TORCH_NCCL_DUMP_ON_TIMEOUT=1; names carry the rank (nccl_trace_rank_3), or "
+            "headings in one file do",
         )
     analysis = analyse(dumps, world_size=_bounded(options.world_size))
     if options.format == "json":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import pprint
 import random
 import time
 from collections import OrderedDict
@@ -129,10 +130,15 @@ def test_transfers(op: str, transfer: tuple[int, int] | None) -> None:
         ("rank07.pkl", 7),
         ("README.md", None),
         ("notes.txt", None),
+        ("global_rank_3-host-gpu01-pid-4242.json", 3),
+        ("rank2_trace.json", 2),
+        ("nccl_trace_rank_5.json.txt", 5),
+        ("node_rank_1-dump_6", 6),
+        ("local_rank_1-rank_9.pkl", 9),
     ],
 )
 def test_ranks_in_names(name: str, rank: int | None) -> None:
-    """The last number of a name is the rank; other files are none."""
+    """The number after the word is the rank, else the last one; other files are none."""
     assert rank_in_name(name) == rank
 
 
@@ -146,6 +152,66 @@ def test_directory(tmp_path: Path) -> None:
     dumps, problems = read_dumps(tmp_path)
     assert [each.rank for each in dumps] == [0]
     assert problems == {1: "_dump_1: cut or damaged", 2: "_dump_2: empty"}
+
+
+def printed(value: dict[str, Any]) -> bytes:
+    """A dump as JSON with indentation."""
+    return json.dumps(value, indent=1).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbf" + printed(dump(entry())),
+        b"```json\n" + printed(dump(entry())) + b"\n```\n",
+        repr(dump(entry())).encode(),
+        b"```python\n" + pprint.pformat(dump(entry())).encode() + b"\n```\n",
+    ],
+)
+def test_dumps_as_people_print_them(data: bytes) -> None:
+    """A mark at the beginning, fences and Python's own form change nothing."""
+    assert parse_dump(data, 3) == parse_dump(printed(dump(entry())), 3)
+    assert isinstance(parse_dump(data, 3), FlightDump)
+
+
+@pytest.mark.parametrize(
+    "data", [b"{'entries': [", b"{'entries': [" + b"(" * 5000, b"```\nabc\n```"]
+)
+def test_printed_dumps_that_are_cut(data: bytes) -> None:
+    """What is neither form is refused."""
+    assert isinstance(parse_dump(data, 0), Missing)
+
+
+@pytest.mark.parametrize("packer", ["gzip", "zstd", "zip"])
+def test_packed_dumps_tell_the_remedy(packer: str) -> None:
+    """Nobody is told that a packed dump is damaged."""
+    magic = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd", "zip": b"PK\x03\x04"}[packer]
+    assert parse_dump(magic + b"x", 0) == Missing(f"packed by {packer}: unpack it first")
+
+
+def test_one_file_with_headings(tmp_path: Path) -> None:
+    """A heading tells the rank of the dump below it; one of several ranks or of none does not."""
+    paste = tmp_path / "paste.md"
+    parts = ("### rank 3", "Ranks 4 and 5:", "dump:", "[rank 6]")
+    paste.write_text("".join(f"{head}\n{printed(dump(entry())).decode()}\n" for head in parts))
+    dumps, problems = read_dumps(paste)
+    assert ([each.rank for each in dumps], problems) == ([3, 6], {})
+
+
+def test_one_file_of_one_rank(tmp_path: Path) -> None:
+    """Its name tells the rank where nothing in it does."""
+    (tmp_path / "_dump_7").write_bytes(pickle.dumps(dump(entry()), 2))
+    assert [each.rank for each in read_dumps(tmp_path / "_dump_7")[0]] == [7]
+
+
+def test_a_directory_of_each_node(tmp_path: Path) -> None:
+    """Where nothing but directories is there, their files count; logs are none of them."""
+    for rank in (0, 1):
+        (tmp_path / f"node{rank}").mkdir()
+        (tmp_path / f"node{rank}" / f"_dump_{rank}").write_bytes(printed(dump(entry())))
+        (tmp_path / f"node{rank}" / f"rank{rank + 4}.log").write_text("step 3\n")
+    dumps, problems = read_dumps(tmp_path)
+    assert ([each.rank for each in dumps], problems) == ([0, 1], {})
 
 
 class Evil:
