@@ -25,6 +25,7 @@ from whyhang.collectors.text_dump_headers import (
     ThreadHeader,
     gathered_header,
     group_header,
+    mentioned,
     parent_header,
     process_header,
     python_header,
@@ -80,7 +81,7 @@ def _last_of_each(blocks: list[BlockDraft]) -> list[BlockDraft]:
             kept = [
                 before
                 for before in kept
-                if before.header != block.header
+                if (before.header, before.section) != (block.header, block.section)
                 or before.is_worker != block.is_worker
                 or idents.isdisjoint(before.idents)
             ]
@@ -114,6 +115,9 @@ class _Stream:
         self._after_rule = False
         # The heading of a new dump of faulthandler has come.
         self._died = False
+        # What the last line of prose says of whose stack comes next.
+        self._mention: Header | None = None
+        self._section = 0
         # Prose stood behind the last stack: frames without a heading are another process's.
         self._prose = False
 
@@ -123,8 +127,12 @@ class _Stream:
         if not text:
             self._blank()
             return
-        if not self._head(line) and not self._body(line):
+        if self._head(line) or self._body(line):
+            self._mention = None
+        else:
             self._noise(line)
+            if not _FATAL.match(text):
+                self._mention = mentioned(text)
         self._after_blank = False
         self._after_rule = _RULE.match(text) is not None
 
@@ -185,15 +193,20 @@ class _Stream:
 
     def _open(self, line: Line) -> BlockDraft:
         """The block that the line belongs to; a new one where a heading came before it."""
-        if self._block is not None and self._pending is None:
+        mention = self._mention
+        if mention is not None and self._block is not None:
+            # More of a process that has been named is said between its threads.
+            mention = None if mention.ranks == self._block.header.ranks else mention
+        if self._block is not None and self._pending is None and mention is None:
             return self._block
-        header = self._pending or Header()
+        header = self._pending or mention or Header()
         if not header.ranks and line.rank is not None:
             header = replace(header, ranks=RankSet((line.rank,)))
         if header.node is None:
             header = replace(header, node=line.node or self._node)
         self._pending = None
-        self._block = BlockDraft(header=header, pid=line.pid)
+        self._mention = None
+        self._block = BlockDraft(header=header, pid=line.pid, section=self._section)
         self._blocks.append(self._block)
         self._chained = False
         return self._block
@@ -269,7 +282,7 @@ class _Stream:
 
     def _group(self, line: Line) -> bool:
         text = line.text
-        if self._in_table or "ocation" in text or "tack" in text:
+        if self._in_table or "|" in text or "  " in text:
             if is_table_head(text):
                 self._in_table = True
                 return True
@@ -282,14 +295,15 @@ class _Stream:
             return False
         if header.node is not None:
             self._node = header.node
-        if header.pid is None and not header.ranks and header.count == 1:
+        if header.is_boundary:
             # The name of a node alone: it holds until another is named.
+            self._section += 1
             self._close()
             self._block = None
             return True
         self._close()
         self._block = None
-        before = self._pending
+        before = self._pending or self._mention
         if before is not None and not header.ranks and before.ranks and header.count == 1:
             header = replace(header, ranks=before.ranks)
         self._pending = replace(header, node=header.node or self._node)

@@ -86,6 +86,8 @@ class BlockDraft:
     header: Header = Header()
     tool: str = "py-spy"
     titled: bool = False
+    # Which of the files or commands of a paste it stands in.
+    section: int = 0
     threads: list[ThreadDraft] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 

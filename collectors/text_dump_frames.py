@@ -21,7 +21,7 @@ _PYTHON_FILE = re.compile(rf".*\.(?:{_SOURCE})\Z|<.*>\Z", re.DOTALL)
 # The name of a program or library without a known ending, such as `python3.11` or `[vdso]`.
 _BINARY = re.compile(r"\[?[\w.+-]+\]?\Z")
 _PLACE = re.compile(r" \(([^()]*)\)")
-_LEADING = re.compile(r"(?:[\s|→←⟵⟶⇒➜▶►•*·,>=-]|<[-=])*")
+_LEADING = re.compile(r"(?:[\s|→←⟵⟶⇒➜▶►•*·,>=-]|<[-=])*(?:#?\d{1,3}[.):]?\s+)?")
 _ARROW_FIRST = re.compile(r"\s*(?:→|⇒|➜|▶|►|[-=]+>)")
 _DOWNWARDS = re.compile(r"→|⇒|➜|[-=]+>")
 _REMARK = re.compile(r"\s*(?:<[-=]|←|⟵|⬅|#|//|!|--|→|[-=]+>|\*|\[|,\s*$)")

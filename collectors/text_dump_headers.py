@@ -60,16 +60,23 @@ _EXEC = re.compile(
     r"(?:pod/)?(?P<pod>[a-z][\w.-]*)"
     r"|\b(?:ssh|rsh) (?:-\S+ )*(?:\w+@)?(?P<host>[A-Za-z][\w.-]*)"
 )
+_PROMPT = re.compile(r"[\[(]?\w+@(?P<host>[A-Za-z][\w.-]*)[: ]")
 _DEBUGGED = re.compile(
     r"(?:Attaching to (?:program: .{1,300}, )?process (?P<pid>\d{1,9})|PID (?P<eu>\d{1,9}) - \w+"
     r"|pid: (?P<core>\d{1,9}) ppid: \d+ sid: \d+)\Z"
 )
-_RULED = re.compile(r"(?:[=#*~+<>-]{2,}) ?(?P<inside>[^=]{1,200}?) ?(?:[=#*~+<>-]{2,})?:?\Z")
+_RULED = re.compile(r"(?:[=#*~+<>-]{2,}|# ) ?(?P<inside>[^=]{1,200}?) ?(?:[=#*~+<>-]{2,})?:?\Z")
 _GATHERED = re.compile(
     r"(?P<node>[A-Za-z][\w.-]{0,80}(?:\[[\d,-]+\])?)(?: \((?P<count>\d{1,5})\))?\Z"
 )
 # A name that more likely tells a rank than a machine, even between rules.
 _RANKED_NAME = re.compile(r"(?:rank|worker|proc|gpu(?!0\d))s?[-_]?\d+\Z", re.IGNORECASE)
+_TAIL = re.compile(r"==> .{1,300} <==\Z")
+# Words of a sentence that leads over to a stack: `And here is what rank 3 shows`.
+_LEADS_OVER = re.compile(
+    r":\Z|\b(?:here|mine|this|these|below|dumps?|stacks?|traces?|back ?traces?|py-spy|gdb)\b",
+    re.IGNORECASE,
+)
 _LIST = r"\d{1,8}(?: ?(?:-|\.\.|\u2013|to|through) ?\d{1,8})?"
 _LISTS = rf"{_LIST}(?: ?(?:,|/|&|and) ?{_LIST})*"
 _RANKS = re.compile(
@@ -96,7 +103,7 @@ _AFTER_RANKS = re.compile(
 )
 _PID = re.compile(r"\bpid[ :=#]{0,3}(\d{1,9})", re.IGNORECASE)
 _RANK_WORD = re.compile(
-    rf"(?<!local )(?<!local-)(?<!node )(?<!node-)\brank[ _#:=-]{{0,2}}({_LISTS})", re.IGNORECASE
+    rf"(?<!local )(?<!local-)(?<!node )(?<!node-)\branks?[ _#:=-]{{0,2}}({_LISTS})", re.IGNORECASE
 )
 _OF_WORLD = re.compile(r"(\d+) ?/ ?(\d+)\Z")
 # A line of nothing but names and values, and a file's name alone.
@@ -153,6 +160,11 @@ class Header:
     labels: tuple[tuple[str, int], ...] = ()
     count: int = 1
     frame: str = ""
+
+    @property
+    def is_boundary(self) -> bool:
+        """Whether it tells nothing but where another's stacks begin."""
+        return self.pid is None and not self.ranks and self.count == 1
 
 
 def process_header(text: str) -> tuple[int, str] | None:
@@ -228,6 +240,8 @@ def group_header(text: str) -> Header | None:
     match = _PROGRAM_MADE.match(text)
     if match is not None:
         return Header(pid=int(match["pid"]), labels=labels_in(match["stamp"]))
+    if _TAIL.match(text):
+        return _ruled(text.strip("=<> "), "=") or Header()
     dumped = _dumped(text)
     if dumped is not None:
         return dumped
@@ -247,6 +261,17 @@ def group_header(text: str) -> Header | None:
     if match is not None and _is_frame_or_nothing(match["rest"] or ""):
         return Header(count=int(match["count"]), frame=match["rest"] or "")
     return None
+
+
+def mentioned(text: str) -> Header | None:
+    """The ranks that a sentence names, if it names them once and leads over to a stack."""
+    found = _RANK_WORD.findall(text) if len(text) <= _MAX_HEADER else ()
+    if len(found) != 1 or _LEADS_OVER.search(text) is None:
+        return None
+    ranks, pids = _listed("rank", found[0]), _PID.findall(text)
+    if ranks is None:
+        return None
+    return Header(ranks=ranks, pid=int(pids[0]) if len(pids) == 1 else None)
 
 
 def labels_in(text: str) -> tuple[tuple[str, int], ...]:
@@ -302,7 +327,9 @@ def _dumped(text: str) -> Header | None:
         return None
     pid = _DUMPED_PID.search(match["after"])
     place = _EXEC.search(match["before"])
-    node = None if place is None else place["pod"] or place["host"]
+    prompt = _PROMPT.match(text)
+    node = None if prompt is None else prompt["host"]
+    node = node if place is None else place["pod"] or place["host"]
     if pid is None and node is None:
         return None
     return Header(pid=int(pid[1]) if pid else None, node=node)

@@ -19,8 +19,10 @@ MAX_LINE = 16 * 1024
 _TAB = 4
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-# Docker's own log files: one JSON object a line.
-_DOCKER = re.compile(r"^\{\"log\":\".*\}\r?$", re.MULTILINE)
+# Docker's own log files, and what collectors of logs export: one JSON object a line.
+_JSON_LINE = re.compile(r"^\{\"\w+\": ?.*\}\r?$", re.MULTILINE)
+_MESSAGES = ("log", "message", "msg", "MESSAGE", "text", "line")
+_PRINTERS = ("host", "hostname", "_HOSTNAME", "node", "pod")
 _BREAKS = re.compile(r"\r\n|\r|\n")
 _QUOTES = re.compile(r"(?: {0,3}> ?)+(?!>)")
 # Typographic quotes, blanks that are none, and marks without a width: what web pages make of text.
@@ -45,14 +47,14 @@ _PREFIXES = (
     # mpirun --tag-output, horovodrun
     re.compile(r"\[(?:\d+,)?(?P<rank>\d{1,7})\]<std(?:out|err)>: ?"),
     re.compile(r"\[pod/(?P<node>[^\]\s/]+)[^\]\s]*\](?: |\Z)"),  # kubectl logs --prefix
-    # A log's time, as programs, `ts`, containers and the journal write it.
+    # The journal's lines, and a log's time as programs, `ts` and containers write it.
+    re.compile(
+        rf"(?P<stamp>(?:{_STAMP}|[A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d) )(?P<node>[\w.-]{{1,80}}) "
+        r"[\w./@-]{1,80}\[\d{1,9}\]:(?: |\Z)"
+    ),
     re.compile(
         rf"(?P<stamp>(?:\[{_STAMP}\]|{_STAMP})(?: std(?:out|err) [FP])?"
         r"(?:(?: -)? \[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\]?:?(?: -)?)?(?: |\Z))"
-    ),
-    re.compile(
-        r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )(?P<node>[\w.-]{1,80}) "
-        r"[\w./@-]{1,80}(?:\[\d{1,9}\])?:(?: |\Z)"
     ),
     re.compile(r"\([A-Za-z_][\w.]* pid=(?P<pid>\d{1,9})(?:, ip=[\d.]+)?\) ?"),  # Ray
     re.compile(r"[\w.-]{1,80} >> "),
@@ -104,8 +106,8 @@ class Line(NamedTuple):
 
 def clean_lines(text: str) -> Iterator[Line]:
     """The lines of a paste; blank lines and the fences of code blocks come as empty ones."""
-    if '{"log":"' in text:
-        text = _DOCKER.sub(_unwrap, text)
+    if text.lstrip()[:2] == '{"' or '\n{"' in text:
+        text = _JSON_LINE.sub(_unwrap, text)
     text = _ESCAPES.sub("", text).translate(_TYPOGRAPHY)
     for _ in range(2):  # some pages escape what was escaped
         if re.search(r"&(?:amp;)?(?:lt|quot|#34);", text):
@@ -130,10 +132,17 @@ _BLANK = Line("", 0)
 
 def _unwrap(match: re.Match[str]) -> str:
     try:
-        line = json.loads(match[0]).get("log")
+        found = json.loads(match[0])
     except (ValueError, RecursionError):
         return match[0]
-    return line.rstrip("\n") if isinstance(line, str) else match[0]
+    if not isinstance(found, dict):
+        return match[0]
+    message = next((found[key] for key in _MESSAGES if key in found), None)
+    if not isinstance(message, str):
+        return match[0]
+    printer = next((found[key] for key in _PRINTERS if isinstance(found.get(key), str)), "")
+    prefix = f"{printer}: " if re.fullmatch(r"[A-Za-z][\w.-]{0,80}", printer) else ""
+    return "\n".join(prefix + line for line in message.rstrip("\n").split("\n"))
 
 
 def _labels(text: str) -> frozenset[str]:

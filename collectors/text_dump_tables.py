@@ -11,7 +11,7 @@ from whyhang.schemas.frame import Frame
 from whyhang.schemas.rankset import RankSet
 
 _TABLE_HEAD = re.compile(
-    r"(?=.*\b(?:worker|rank|process|gpu)s?\b)(?=.*\b(?:location|frame|stack|where|function)\b)",
+    r"(?!.*\d)(?=.*\b(?:worker|rank|process|gpu)s?\b)(?=.*\b(?:location|frame|stack|where|function|stuck|hangs?|position|waits?)\b)",
     re.IGNORECASE,
 )
 _CELLS = re.compile(r"\s*\|\s*|\t+| {2,}")
@@ -37,7 +37,7 @@ def table_row(text: str) -> TableRow | None:
     cells = [cell for cell in _CELLS.split(text.strip("|").strip()) if cell]
     if len(cells) < 2:
         return None
-    found = parse_frames(cells[-1], strict=True)
+    found = parse_frames(cells[-1].strip("`* "), strict=True)
     rank = _RANK_CELL.match(cells[0].strip("` *"))
     ranks = None if rank is None else parse_ranks(rank[1])
     if found is None or ranks is None:

@@ -623,6 +623,104 @@ WILD: dict[str, tuple[str, list[list[str]]]] = {
             ],
         ],
     ),
+    "sentences that lead over to a stack": (
+        """
+        Everything runs on rank 0 and rank 1, but here is what we see on rank 5.
+        Here is rank 3:
+
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+
+        ada: and mine, rank 2 (pid 7)
+        Thread 9 (idle): "MainThread"
+            b (a.py:2)
+
+        Another thread of that rank 2, same dump:
+        Thread 10 (idle): "Thread-1"
+            c (a.py:3)
+
+        step 300 of rank 8 took 3 s
+        Process 8: python a.py
+        Thread 8 (idle): "MainThread"
+            d (a.py:4)
+        """,
+        [
+            ["pid=None ranks=3", "MainThread/9 -?: a@a.py:1"],
+            ["pid=7 ranks=2", "MainThread/9 -?: b@a.py:2", "Thread-1/10 -?: c@a.py:3"],
+            ["pid=8", "MainThread/8 -?: d@a.py:4"],
+        ],
+    ),
+    "a sentence, then a command": (
+        """
+        This is the stack of rank 3:
+        root@gpu07:~# py-spy dump -p 9
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        """,
+        [["pid=9 ranks=3 node=gpu07", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "a heading of a host and a rank": (
+        """
+        # gpu01 rank4
+        Thread 9 (idle): "MainThread"
+            a (a.py:1)
+        """,
+        [["pid=None ranks=4 node=gpu01", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "a table in Markdown": (
+        """
+        | rank | pid | stuck at |
+        |---|---|---|
+        | 0 | 9 | `a (a.py:1)` |
+        | 1 | 8 | `b (a.py:2)` |
+        """,
+        [
+            ["pid=9 ranks=0", "None/None ??: a@a.py:1"],
+            ["pid=8 ranks=1", "None/None ??: b@a.py:2"],
+        ],
+    ),
+    "the journal with short times": (
+        """
+        2026-11-02T10:11:12+0100 gpu01 python3[77]: Thread 9 (idle): "MainThread"
+        2026-11-02T10:11:12+0100 gpu01 python3[77]:     a (a.py:1)
+        """,
+        [["pid=None node=gpu01", "MainThread/9 -?: a@a.py:1"]],
+    ),
+    "one object of JSON a line": (
+        """
+        {"time": "10:11", "host": "gpu01", "message": "Thread 9 (idle): \\"MainThread\\""}
+        {"time": "10:11", "host": "gpu02", "message": "Thread 9 (idle): \\"MainThread\\""}
+        {"time": "10:11", "host": "gpu01", "message": "    a (a.py:1)"}
+        {"time": "10:11", "host": "gpu02", "message": "    b (a.py:2)\\n    m (a.py:3)"}
+        {"time": "10:11", "host": 3}
+        """,
+        [
+            ["pid=None node=gpu01", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None node=gpu02", "MainThread/9 -?: b@a.py:2 < m@a.py:3"],
+        ],
+    ),
+    "frames with numbers": (
+        """
+        Thread 9 (idle): "MainThread"
+          1) a (a.py:1)
+          2) b (a.py:2)
+        """,
+        [["pid=None", "MainThread/9 -?: a@a.py:1 < b@a.py:2"]],
+    ),
+    "files of processes whose threads have equal numbers": (
+        """
+        ==> attempt_0/a/stderr.log <==
+        Current thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 3 in <module>
+        ==> attempt_0/b/stderr.log <==
+        Current thread 0x00007f57caf71740 (most recent call first):
+          File "/app/a.py", line 4 in <module>
+        """,
+        [
+            ["pid=None", "MainThread/None ??: <module>@/app/a.py:3"],
+            ["pid=None", "MainThread/None ??: <module>@/app/a.py:4"],
+        ],
+    ),
 }
 
 
