@@ -66,7 +66,9 @@ def parse_text_dump(text: str) -> tuple[ProcessBlock, ...]:
         stream.feed(line)
     for stream in streams.values():
         stream.end()
-    return tuple(block.build() for block in _last_of_each(blocks) if block.is_worth)
+    return tuple(
+        part.build() for block in _last_of_each(blocks) if block.is_worth for part in block.split()
+    )
 
 
 def _last_of_each(blocks: list[BlockDraft]) -> list[BlockDraft]:

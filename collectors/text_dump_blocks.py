@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from whyhang.collectors.masking import mask_cmdline, mask_text
 from whyhang.collectors.text_dump_headers import Header, ThreadHeader, labels_in
@@ -13,6 +14,9 @@ from whyhang.schemas.stack import Stack, Thread
 
 MAX_FRAMES = 4096
 MAX_THREADS = 100_000
+# Where a main thread begins.
+_BEGINNINGS = ("<module>", "_run_module_as_main")
+_OLDEST_LAST = ("pystack", "faulthandler", "gdb")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,12 @@ class ThreadDraft:
         self.truncated |= len(frames) > room
         self.frames += frames[:room]
 
+    @property
+    def is_main(self) -> bool:
+        """Whether it begins in a module, as only a main thread does."""
+        python = [frame for frame in self.frames if not frame.is_native]
+        return bool(python) and python[0 if self.reversed else -1].name in _BEGINNINGS
+
     def build(self) -> Thread:
         """The thread, frames innermost first."""
         source = self.shares or self
@@ -104,6 +114,20 @@ class BlockDraft:
         return any(
             frame.function == "_worker_loop" for thread in self.threads for frame in thread.frames
         )
+
+    def split(self) -> Iterator[BlockDraft]:
+        """The processes that it holds: some tools put nothing between those of two commands.
+
+        They list the newest thread first, so that a main thread ends its process.
+        """
+        ends = [at for at, thread in enumerate(self.threads, 1) if thread.is_main]
+        if self.tool not in _OLDEST_LAST or len(ends) < 2 or ends[-1] != len(self.threads):
+            yield self
+            return
+        for start, end in pairwise((0, *ends)):
+            pid = self.pid if start == 0 else None
+            header = self.header if start == 0 else replace(self.header, pid=None)
+            yield replace(self, threads=self.threads[start:end], pid=pid, header=header)
 
     @property
     def is_worth(self) -> bool:
@@ -168,5 +192,5 @@ def _with_main(
 def _starting_in_module(threads: tuple[Thread, ...]) -> Iterator[Thread]:
     for thread in threads:
         python = thread.stack.python
-        if python and python[-1].name in ("<module>", "_run_module_as_main"):
+        if python and python[-1].name in _BEGINNINGS:
             yield thread

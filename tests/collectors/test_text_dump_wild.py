@@ -721,6 +721,50 @@ WILD: dict[str, tuple[str, list[list[str]]]] = {
             ["pid=None", "MainThread/None ??: <module>@/app/a.py:4"],
         ],
     ),
+    "pystack: two processes with nothing between": (
+        """
+        Traceback for thread 12 (python3) [] (most recent call last):
+            (Python) File "/app/t.py", line 1, in run
+        Traceback for thread 11 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 9, in <module>
+            (Python) File "/app/a.py", line 3, in a
+        Traceback for thread 22 (python3) [] (most recent call last):
+            (Python) File "/app/t.py", line 1, in run
+        Traceback for thread 21 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 9, in <module>
+            (Python) File "/app/a.py", line 4, in b
+        """,
+        [
+            [
+                "pid=None",
+                "None/12 ??: run@/app/t.py:1",
+                "MainThread/11 ??: a@/app/a.py:3 < <module>@/app/a.py:9",
+            ],
+            [
+                "pid=None",
+                "None/22 ??: run@/app/t.py:1",
+                "MainThread/21 ??: b@/app/a.py:4 < <module>@/app/a.py:9",
+            ],
+        ],
+    ),
+    "pystack: an order that tells no processes apart": (
+        """
+        Traceback for thread 11 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 9, in <module>
+        Traceback for thread 21 (python3) [] (most recent call last):
+            (Python) File "/app/a.py", line 8, in <module>
+        Traceback for thread 22 (python3) [] (most recent call last):
+            (Python) File "/app/t.py", line 1, in run
+        """,
+        [
+            [
+                "pid=None",
+                "None/11 ??: <module>@/app/a.py:9",
+                "None/21 ??: <module>@/app/a.py:8",
+                "None/22 ??: run@/app/t.py:1",
+            ]
+        ],
+    ),
 }
 
 
