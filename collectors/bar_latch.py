@@ -17,6 +17,7 @@ class BarLatch:
     def __init__(self) -> None:
         self._held: tuple[str, int] | None = None
         self._pinned = False
+        self._named = False
         self._steps: dict[tuple[str, int], int] = {}
         self._rises: dict[tuple[str, int], int] = {}
 
@@ -25,8 +26,13 @@ class BarLatch:
         self._held = ("", total)
         self._pinned = True
 
-    def admits(self, about: str, step: int, total: int) -> tuple[bool, bool]:
-        """Whether the bar is the training bar, and whether it moved."""
+    def admits(
+        self, about: str, step: int, total: int, *, named: bool = False
+    ) -> tuple[bool, bool]:
+        """Whether the bar is the training bar, and whether it moved.
+
+        ``named``: its description says that it is; it need not rise first.
+        """
         key = (about, total)
         last = self._steps.get(key)
         moved = last is not None and step != last
@@ -35,14 +41,14 @@ class BarLatch:
             self._rises[key] = 0
         elif moved:
             self._rises[key] += 1
-        if self._held is None:
-            self._held = key
+        if self._held is None or (named and not self._named and not self._pinned):
+            self._held, self._named = key, named
         if key == self._held:
             for other in self._rises:
                 if other != key and moved:
                     self._rises[other] = 0
         elif self._may_take(key):
-            self._held = key
+            self._held, self._named = key, named
         return key == self._held, moved
 
     def _may_take(self, key: tuple[str, int]) -> bool:

@@ -77,6 +77,11 @@ _ORDER: tuple[EventKind, ...] = (
 )
 
 
+def in_order(patterns: Iterable[LinePattern]) -> tuple[LinePattern, ...]:
+    """The patterns in the order in which they are tried."""
+    return tuple(sorted(patterns, key=lambda pattern: _ORDER.index(pattern.kind)))
+
+
 def family(
     name: str,
     *aliases: str,

@@ -17,9 +17,12 @@ from whyhang.collectors.preset_patterns import (
     FAMILIES,
     SPECIFIC,
     TQDM_BAR,
+    TQDM_OPEN,
     TQDM_OTHER,
+    TQDM_TRAINING,
 )
 from whyhang.collectors.presets_hf import HF
+from whyhang.collectors.presets_phases import EPOCHS, PHASES
 from whyhang.schemas.progress import EventKind, LogLine
 
 # Long enough for the widest progress line known (verl prints some 4 KiB), short enough for regexes.
@@ -30,8 +33,8 @@ _KEPT_PIECES = 2000
 # How long a generic choice may still give way to a framework's own preset, in pieces.
 _PROBED_PIECES = 20_000
 _ENOUGH_RISES = 3
-_GENERIC = ("tqdm", "step")
-_OWN_LINES = ("running training", "{'loss':")
+_GENERIC = ("tqdm", "step", "epoch")
+_OWN_LINES = ("running training", "{'loss':", "'objective/", ", 'epoch': ")
 
 
 class Preset(Protocol):
@@ -94,26 +97,31 @@ class TqdmPreset:
     def __init__(self) -> None:
         self.name = "tqdm"
         self.others = 0
-        self.literals: tuple[bytes, ...] | None = (b"%|",)
+        self.literals: tuple[bytes, ...] | None = (b"%|", b"it [", *(PHASES.literals or ()))
         self._bars = BarLatch()
+        self._phases = PatternPreset(PHASES)
         self._other_steps: dict[str, int] = {}
 
     def read(self, piece: str) -> LogLine | None:
-        if "%|" not in piece:
-            return None
         searched = piece[:_MAX_SEARCHED]
-        match = TQDM_BAR.search(searched)
+        match = TQDM_BAR.search(searched) if "%|" in searched else None
+        if match is None and "it [" in searched:
+            match = TQDM_OPEN.search(searched)
         if match is None:
-            return None
+            return None if "%|" in searched else self._phases.read(piece)
         line = _line("progress", match, piece)
-        if line.step is None or line.total is None:
+        if line.step is None:
             return None
-        about = re.sub(r"\d+", "#", match["about"].strip())
-        if TQDM_OTHER.search(match["about"]) or TQDM_OTHER.search(searched, match.end("total")):
+        # Metrics may stand before the bar as well; they come and go.
+        about = re.sub(r"[\w/-]+: #\.#(?:e-#)?[, ]*", "", re.sub(r"\d+", "#", match["about"]))
+        about = about.strip()
+        behind = match.end("total" if "total" in match.re.groupindex else "step")
+        if TQDM_OTHER.search(match["about"]) or TQDM_OTHER.search(searched, behind):
             self.others += self._other_steps.get(about, line.step) != line.step
             self._other_steps[about] = line.step
             return None
-        ours, moved = self._bars.admits(about, line.step, line.total)
+        named = TQDM_TRAINING.search(about) is not None
+        ours, moved = self._bars.admits(about, line.step, line.total or 0, named=named)
         if not ours:
             self.others += moved
             return None
@@ -163,7 +171,7 @@ class _Candidate:
 
     def __init__(self, preset: Preset, family: Family | None, own_line: bool = False) -> None:
         self.preset = preset
-        self._hints = family.hints if family is not None else ("%|",)
+        self._hints = family.hints if family is not None else ("%|", "it [")
         # Every loop may draw a bare bar: a family of bars must also show a line of its own.
         self._ends_only = family is not None and family.ends_only
         self._wants_own_line = own_line
@@ -297,6 +305,13 @@ class PresetReader:
 
         return max(frameworks, key=understood)
 
+    @staticmethod
+    def _gives_way(chosen: str, other: str) -> bool:
+        """Epochs are coarser than steps, and both say less than a framework's own lines."""
+        if chosen not in _GENERIC or other == chosen:
+            return False
+        return other not in _GENERIC or chosen == "epoch"
+
     def _choose(self, preset: Preset) -> None:
         if self._chosen is None:
             # Fresh, because it is going to read the kept pieces again.
@@ -306,11 +321,9 @@ class PresetReader:
             self._others_before += self._chosen.others
             preset.others = 0
             self._chosen = preset
-        self._candidates = (
-            [one for one in self._candidates if one.preset.name not in _GENERIC]
-            if preset.name in _GENERIC
-            else []
-        )
+        self._candidates = [
+            one for one in self._candidates if self._gives_way(preset.name, one.preset.name)
+        ]
 
 
 def find_preset(name: str) -> Preset:
@@ -339,13 +352,14 @@ def _all_candidates() -> list[_Candidate]:
         _Candidate(PatternPreset(HF), HF, own_line=True),
         _Candidate(TqdmPreset(), None),
         _Candidate(PatternPreset(COUNTER), COUNTER),
+        _Candidate(PatternPreset(EPOCHS), EPOCHS),
     ]
 
 
 @cache
 def _hinting() -> tuple[bytes, ...]:
     """The shortest hints of all families, as they are usually written."""
-    hints = {"%|", *_OWN_LINES, *(hint for family in FAMILIES for hint in family.hints)}
+    hints = {"%|", "it [", *_OWN_LINES, *(hint for family in FAMILIES for hint in family.hints)}
     short = sorted(one for one in hints if not any(o != one and o in one for o in hints))
     cased = ((one, one.capitalize(), one.title(), one.upper()) for one in short)
     return tuple(dict.fromkeys(word.encode() for words in cased for word in words))
@@ -359,7 +373,7 @@ def _line(kind: EventKind, match: re.Match[str], piece: str) -> LogLine:
         kind=kind,
         step=_count(found.get("step")),
         total=_count(found.get("total")),
-        epoch=_number(found.get("epoch")),
+        epoch=_number(found.get("epoch") or found.get("later_epoch")),
         loss=_number(found.get("loss")),
         seconds_per_step=seconds,
         text=piece[:_MAX_TEXT],
@@ -369,6 +383,10 @@ def _line(kind: EventKind, match: re.Match[str], piece: str) -> LogLine:
 def _count(text: str | None) -> int | None:
     if text is None:
         return None
+    if text[-1] in "kM" and len(text) <= 16:
+        return int(float(text[:-1]) * (1000 if text[-1] == "k" else 1_000_000))
+    if "." in text and len(text) <= 16:
+        return int(float(text))
     digits = text.replace(",", "").replace("_", "").strip()
     # Sixteen digits are beyond any counter and below Python's limit for int().
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 16 else None

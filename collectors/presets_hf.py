@@ -28,7 +28,7 @@ HF = family(
     "axolotl",
     "llamafactory",
     "accelerate",
-    hints=("%|", "'loss':"),
+    hints=("%|", "'loss':", "'epoch':"),
     latch=True,
     lines={
         "end": _TRAIN_END,
@@ -45,6 +45,9 @@ HF = family(
         "progress": (
             rf"^{BAR}",
             rf"^\{{'loss': '?{LOSS}'?,(?:.*{printed('step_time', SECONDS)})?.*{DICT_EPOCH}",
+            # Trainers of TRL put other members first.
+            rf"^\{{'(?!eval_|test_|train_runtime|train_loss)[\w/. -]+': "
+            rf"(?:.*?{printed('loss', LOSS)})?.*{DICT_EPOCH}",
             rf">> \{{'loss': {LOSS}, 'learning_rate': {FLOAT}, {DICT_EPOCH}",
         ),
         "compile": (r"[Cc]apturing (?:CUDA|cuda) graph",),

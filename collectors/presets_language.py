@@ -29,6 +29,7 @@ MEGATRON = family(
         ),
         "eval": (
             rf"^ validation\S* loss at iteration {STEP}(?: on \w+ set)? \| lm loss value: {LOSS}",
+            rf"^ ?validation results at iteration {STEP} \| lm_loss value: {LOSS}",  # GPT-NeoX
             rf"^Evaluating (?:on \d+ samples|iter {STEP}/{TOTAL})",
         ),
         "checkpoint_save_end": (

@@ -19,11 +19,11 @@ PYTORCH_EXAMPLES = family(
     "pytorch_examples",
     "pytorch_mnist",
     "pytorch_imagenet",
-    hints=("epoch:", "train: ["),
+    hints=("epoch:", "train: [", "training  ["),
     lines={
         "eval": (
             rf"^Test set: Average loss: {LOSS}",
-            rf"\bTest: +\[ *{STEP}/{TOTAL}\]\s+(?:Time|eta)(?:.*?\b[Ll]oss:? +{LOSS})?",
+            rf"\bTest: +\[ *{STEP}/ *{TOTAL}\]\s+(?:Time|eta)(?:.*?\b[Ll]oss:? +{LOSS})?",
             rf"\bEval Epoch: {EPOCH} \[ *{STEP} / {TOTAL}\]",
         ),
         "progress": (
@@ -32,8 +32,10 @@ PYTORCH_EXAMPLES = family(
             rf"^Epoch: \[ *{EPOCH}\]\[ *{STEP}/{TOTAL}\]\s+Time +{SECONDS}"
             rf"(?:.*?\bLoss +{LOSS})?",
             # The logger of DeiT, MAE and DINO; Swin's; PaddleDetection's.
-            rf"\bEpoch: +\[ *{EPOCH}\] +\[ *{STEP}/ *{TOTAL}\] +(?:eta|learning_rate):"
+            rf"\bEpoch: +\[ *{EPOCH}(?:/\d+)?\] +\[ *{STEP}/ *{TOTAL}\] +(?:eta|learning_rate):"
             rf"(?:.*?\bloss: {LOSS})?(?:.*?\b(?:time|batch_cost): {SECONDS})?",
+            rf"\bTrain(?:ing)?:? +\[ *{STEP}/ *{TOTAL}\] +eta:"
+            rf"(?:.*?\b(?:total_)?loss: {LOSS})?(?:.*?\btime: {SECONDS})?",
             rf"\bTrain: \[ *{EPOCH}/\d+\]\[ *{STEP}/{TOTAL}\]\s+eta "
             rf"(?:.*?\btime {SECONDS})?(?:.*?\bloss {LOSS})?",
         ),
