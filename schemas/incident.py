@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,13 @@ from whyhang.schemas.ras import RasReport
 from whyhang.schemas.words import NodeStatus, Trigger
 
 FORMAT = "whyhang.incident/1"
+
+
+# What a reason says where our own part failed, so that nothing is known of the node itself.
+_OUR_FAULT = re.compile(
+    r"\b(watcher|whyhang|exchange)\b.*\b(gone|lost|ended|exited|crashed|killed|died|stuck|failed)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,11 @@ class Node:
     def was_asked(self) -> bool:
         """Whether its ranks take part in what rules count."""
         return self.status != "not_collected"
+
+    @property
+    def fell_silent(self) -> bool:
+        """Whether its silence says something of the node, and not of our own watcher on it."""
+        return self.status == "missing" and not _OUR_FAULT.search(self.reason or "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
