@@ -43,8 +43,11 @@ def _gaps(facts: Facts) -> Iterator[str]:
     uncollected = [node.name for node in incident.nodes if not node.was_asked]
     if uncollected:
         yield f"not collected: {', '.join(uncollected[:8])}"
+    silent = [node.name for node in incident.nodes if node.status == "missing"]
+    if silent:
+        yield f"no answer from {', '.join(silent[:8])}"
     unread = _unread_share(facts)
-    if unread > 0.1:
+    if unread > 0.02:
         yield f"{unread:.0%} of the ranks were not read"
     size = incident.world_size
     if size is not None and size > len(facts.world.ranks):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TypeAlias
 
 from whyhang.engine.comm_facts import CommFacts
 from whyhang.engine.facets import TRANSFERS, Classes, process_of, stack_of, tasks
 from whyhang.engine.machine_fields import MACHINE_FIELDS, MachineReader
 from whyhang.engine.pipeline import Pipeline
-from whyhang.engine.positions import TRANSPARENT, Positions
+from whyhang.engine.positions import TRANSPARENT, Positions, is_user_code
 from whyhang.engine.world import Subject, World
 from whyhang.schemas.frame import Frame
 from whyhang.schemas.missing import Missing
@@ -56,16 +57,18 @@ class Facts:
     def standing(self, subject: Subject, sample: int) -> object | None:
         """Where a rank stands: its position and the functions that led there; None if unread.
 
-        Of lines only that of the caller counts, which tells two calls in one function apart.
-        Further out they are left out, so that two layers of one model are the same place.
+        Of lines only that of the caller counts, which tells two calls in one function apart, and
+        where that caller is a helper of the user's, those of the user code that called it.
+        Further out and in a model they are left out, so that two of its layers are the same place.
         """
         stack, top = main_stack(self, subject, sample), position(self, subject, sample)
         if isinstance(stack, Missing) or isinstance(top, Missing):
             return None
         inside = stack.python[stack.python.index(top) :]
         own = self.positions.claims(top) | {TRANSPARENT}
-        lines = (f.line for f in inside[1:] if not self.positions.claims(f) & own)
-        return tuple(frame.id for frame in inside), next(lines, 0)
+        callers = [f for f in inside[1:] if not self.positions.claims(f) & own]
+        helpers = tuple(takewhile(_is_helper, callers)) or callers[:1]
+        return tuple(frame.id for frame in inside), tuple(frame.line for frame in helpers)
 
     def peers(self, sample: int) -> tuple[Counter[object], Counter[object]]:
         """How many ranks of a stage stand at each place, and how many at a known one.
@@ -83,6 +86,10 @@ class Facts:
                     known[stage] += classes.bitmap(number).bit_count()
             self._peers[sample] = counts, known
         return self._peers[sample]
+
+
+def _is_helper(frame: Frame) -> bool:
+    return is_user_code(frame) and frame.function != "forward"
 
 
 def main_stack(facts: Facts, subject: Subject, sample: int) -> Stack | Missing:
@@ -122,7 +129,7 @@ def _absent_status(subject: Subject, sample: int, why: Missing) -> str | Missing
     node = subject.node
     if node is None:
         return why
-    if node.status == "missing":
+    if node.fell_silent:
         return "missing"
     unread = subject.rank is not None and subject.rank in node.unread
     if node.status == "ok" and not unread and subject.track:
