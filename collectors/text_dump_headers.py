@@ -65,7 +65,10 @@ _DEBUGGED = re.compile(
     r"(?:Attaching to (?:program: .{1,300}, )?process (?P<pid>\d{1,9})|PID (?P<eu>\d{1,9}) - \w+"
     r"|pid: (?P<core>\d{1,9}) ppid: \d+ sid: \d+)\Z"
 )
-_RULED = re.compile(r"(?:[=#*~+<>-]{2,}|# ) ?(?P<inside>[^=]{1,200}?) ?(?:[=#*~+<>-]{2,})?:?\Z")
+_RULED = re.compile(
+    r"(?:[=#*~+<>─━═-]{2,}|[\u2013\u2014]+|# ) ?(?P<inside>[^=]{1,200}?)"
+    r" ?(?:[=#*~+<>─━═-]{2,}|[\u2013\u2014]+)?:?\Z"
+)
 _GATHERED = re.compile(
     r"(?P<node>[A-Za-z][\w.-]{0,80}(?:\[[\d,-]+\])?)(?: \((?P<count>\d{1,5})\))?\Z"
 )

@@ -659,6 +659,20 @@ WILD: dict[str, tuple[str, list[list[str]]]] = {
         """,
         [["pid=9 ranks=3 node=gpu07", "MainThread/9 -?: a@a.py:1"]],
     ),
+    "dashes that a text processor has made": (
+        """
+        \u2014 rank 3 \u2014
+        Thread 9 (idle): \u201cMainThread\u201d
+            a (a.py:1)
+        ─── rank 2 ───
+        Thread 9 (idle): "MainThread"
+            b (a.py:2)
+        """,
+        [
+            ["pid=None ranks=3", "MainThread/9 -?: a@a.py:1"],
+            ["pid=None ranks=2", "MainThread/9 -?: b@a.py:2"],
+        ],
+    ),
     "a heading of a host and a rank": (
         """
         # gpu01 rank4
