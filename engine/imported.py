@@ -71,7 +71,10 @@ def read_dumps(path: Path, *, called: str | None = None) -> Incident:
             f"{called} holds no stack that could be read{why}"
             if called
             else f"{path} holds neither {INDEX} nor stacks that could be read{why}",
-            hint="expected incident.json, or what `py-spy dump` prints, as text or JSON, in files "
+            hint="expected what `py-spy dump`, faulthandler, gdb or pystack print, best with a "
+            "line above each process that names its rank"
+            if called
+            else "expected incident.json, or what `py-spy dump` prints, as text or JSON, in files "
             "such as rank3.json or 3.txt",
         )
     processes, numbered = _settle(found, problems)

@@ -165,3 +165,4 @@ def test_a_paste_on_stdin(
     printed = capsys.readouterr()
     assert ("all_reduce" in printed.out) == (status == 0)
     assert ("stdin holds no stack" in printed.err) == (status == 2)
+    assert ("names its rank" in printed.err) == (status == 2)
