@@ -79,9 +79,10 @@ _EVAL = r"(?:eval|valid|val|test)\w*"
 _CHECKPOINT = rf"(?:\w+ )?checkpoint\b.{{0,80}}?{_COUNT}"
 _COUNTER = family(
     "step",
-    hints=("step", "iter", "epoch", *_FOREIGN),
+    hints=("step", "iter", "epoch", "batch", "update", "round", "itr", *_FOREIGN),
     any_case=(
         *("tep", "TEP", "ter", "TER", "atch", "ATCH"),
+        *("pdate", "PDATE", "ound", "OUND", "itr", "Itr", "ITR"),
         *(word for one in _FOREIGN for word in dict.fromkeys((one, one.capitalize()))),
     ),
     # Warnings count what they are about; builds of images have steps, too.
@@ -106,6 +107,9 @@ _COUNTER = family(
             rf"\bepoch\W{{0,3}}(?P<epoch>\d+)(?:/\d+)?\]?\W{{1,4}}batch\W{{0,3}}{STEP}"
             rf"(?![\w%]|\.\d)(?:\s{{0,9}}/\s{{0,9}}{_TOTAL})?(?:.*?\bloss\W{{1,3}}{LOSS})?",
             rf"\bepoch +(?P<epoch>\d+) \| +{STEP}/ *{_TOTAL} batches \|(?:.*?\bloss +{LOSS})?",
+            # Words that count much else: only beside a loss.
+            rf"(?<![\w/.-])(?:num_)?(?:updates?|batch|round|itr)\b{_TO}{_STEP}(?![\w%]|\.\d|:\d|/s)"
+            rf"(?:\s{{0,9}}(?:/|of)\s{{0,9}}{_TOTAL})?.{{0,80}}?\b(?:train_)?loss\W{{1,4}}{LOSS}",
             # Tables of keys and values.
             rf"^[|│]\s{{1,60}}(?:total_timesteps|step)\s{{1,60}}[|│]\s{{1,60}}{_STEP}\s{{1,60}}[|│]",
             rf"\b(?P<epoch>\d+)epoch:train:\d+-{STEP}batch:(?:.*?\bloss={LOSS})?",  # ESPnet

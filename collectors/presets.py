@@ -125,8 +125,8 @@ class TqdmPreset:
         if not ours:
             self.others += moved
             return None
-        epoch = re.search(r"(?i)\bepoch\W{0,3}(\d+)", match["about"])
-        return line if epoch is None else replace(line, epoch=float(epoch[1]))
+        epoch = re.search(r"(?i)\bepoch\W{0,3}(\d+)|^\s*(\d+)/\d+\s", match["about"])
+        return line if epoch is None else replace(line, epoch=float(epoch[1] or epoch[2]))
 
 
 class LinesPreset:

@@ -26,7 +26,7 @@ PHASES = family(
         "end": (
             rf"\b[Tt]raining (?:is |has |was |of experiment is )?{_DONE}{_NOT_A_PART}",
             rf"\b[Tt]rainer (?:is |has )?{_DONE}{_NOT_A_PART}",
-            rf"\b(?:[Ee]nd of|[Ff]inished|[Cc]ompleted) training\b{_NOT_A_PART}",
+            rf"\b(?:[Ee]nd of|[Ff]inished|[Cc]ompleted) [Tt]raining\b{_NOT_A_PART}",
             r"\bOverall training speed: \d",
             r"\bTraining time:? \d+[:.]",
             r"(?:^|\] )Done!$",
@@ -82,6 +82,7 @@ EPOCHS = with_phases(
                 rf"(?<![\w/.-])[Ee]poch\b[\"']?\W{{0,4}}(?P<epoch>\d+)(?![\w%.])"
                 rf"(?=.{{0,300}}?(?i:(?<![a-z])(?:[a-z]{{2,9}}_)?{_METRIC}\b\W{{1,4}}[-+]?\d))"
                 rf"(?:.*?(?<![a-z])(?:(?:train(?:ing)?|avg|total)_)?[Ll]oss\b\W{{1,4}}{LOSS})?",
+                r"={2,5}> Epoch: (?P<epoch>\d+)(?:, cost |$)",
                 r"^[|│]\s{1,60}[Ee]poch\s{1,60}[|│]\s{1,60}(?P<epoch>\d+)\s{1,60}[|│]",
                 r"\bfps step: .{0,200}\bepoch: (?P<epoch>\d+)/\d+ frames: ",  # RL Games
             ),

@@ -37,7 +37,7 @@ JAX_WRITERS = family(
     "t5x",
     "big_vision",
     "levanter",
-    hints=(".py:", "progress on:"),
+    hints=(".py:", "progress on:", "] "),
     lines={
         "eval": (
             rf"logging_writer\.py:\d+\] \[{STEP}\] (?:collection=)?(?:eval|val|test)",
@@ -51,6 +51,7 @@ JAX_WRITERS = family(
         "progress": (
             rf"logging_writer\.py:\d+\] \[{STEP}\] (?:.*?\b(?:train_)?loss={LOSS})?",
             rf"\.py:\d+\] \[{STEP}\] \w{{0,30}}loss = {LOSS}",
+            rf"^\[{STEP}\] (?:loss|return|reward|score)[ :=]{{1,3}}{FLOAT}\b",
             r"\bProgress on: ?train (?P<step>\d+(?:\.\d+)?[kM]?)it/(?P<total>\d+(?:\.\d+)?[kM]?)it "
             rf"(?:.*?\bloss={LOSS})?",
         ),

@@ -19,7 +19,7 @@ PYTORCH_EXAMPLES = family(
     "pytorch_examples",
     "pytorch_mnist",
     "pytorch_imagenet",
-    hints=("epoch:", "train: [", "training  ["),
+    hints=("epoch:", "train: [", "training  [", "] loss:"),
     lines={
         "eval": (
             rf"^Test set: Average loss: {LOSS}",
@@ -31,6 +31,7 @@ PYTORCH_EXAMPLES = family(
             rf"(?:.*?\bBatch \(t\): {SECONDS})?(?:.*?\bLoss: {LOSS})?",
             rf"^Epoch: \[ *{EPOCH}\]\[ *{STEP}/{TOTAL}\]\s+Time +{SECONDS}"
             rf"(?:.*?\bLoss +{LOSS})?",
+            rf"^\[{EPOCH}, +{STEP}\] loss: {LOSS}",  # a tutorial of PyTorch
             # The logger of DeiT, MAE and DINO; Swin's; PaddleDetection's.
             rf"\bEpoch: +\[ *{EPOCH}(?:/\d+)?\] +\[ *{STEP}/ *{TOTAL}\] +(?:eta|learning_rate):"
             rf"(?:.*?\bloss: {LOSS})?(?:.*?\b(?:time|batch_cost): {SECONDS})?",
