@@ -41,6 +41,8 @@ class BarLatch:
             self._rises[key] = 0
         elif moved:
             self._rises[key] += 1
+        if self._held is None and not named and last is None and 0 < total <= step:
+            return False, moved  # over when it was first seen: something short, before the training
         if self._held is None or (named and not self._named and not self._pinned):
             self._held, self._named = key, named
         if key == self._held:
