@@ -248,7 +248,14 @@ class Positions:
             for t in threads
             if t is not main and (any(map(is_user_code, t.stack.python)) or self._serves(t))
         ]
-        return others[0] if len(others) == 1 and self._is_placed(others[0]) else None
+        if len(others) != 1:
+            return None
+        top = self.top(others[0].stack)
+        if isinstance(top, Missing):
+            return None
+        # Beside a main thread that rests a thread of the user's may be a mere heartbeat.
+        rests = not self._is_at_work(main)
+        return None if rests and not self.claims(top) else others[0]
 
     def _serves(self, thread: Thread) -> bool:
         """Whether a thread of a pool does something that the rules know."""
@@ -265,9 +272,6 @@ class Positions:
                 # What a compiler or a saver waits for is its own, and says what the rank does.
                 return IDLE in claims or (waits and not claims)
         return waits
-
-    def _is_placed(self, thread: Thread) -> bool:
-        return not isinstance(self.top(thread.stack), Missing)
 
     def _is_at_work(self, thread: Thread) -> bool:
         top = self.top(thread.stack)

@@ -120,6 +120,15 @@ def test_a_main_thread_that_looks_on(look_on: tuple[Frame, ...]) -> None:
     assert positions.thread(Process(pid=1, node="n", threads=(main, helper))) == main
 
 
+def test_a_heartbeat_beside_a_main_thread_that_rests() -> None:
+    """A thread in user code alone may only ping; one in a collective trains."""
+    main, pings = thread("MainThread", REST, SCRIPT), thread("Thread-1", USER)
+    positions = Positions(LISTS)
+    assert positions.thread(Process(pid=1, node="n", threads=(main, pings))) == main
+    joins = thread("MainThread", WAIT, JOIN, USER)
+    assert positions.thread(Process(pid=1, node="n", threads=(joins, pings))) == pings
+
+
 def test_a_main_thread_that_waits_for_its_pool() -> None:
     """Work that it gave to a pool counts where the rules know it, also without user code."""
     main = thread("MainThread", WAIT, RESULT, USER)
