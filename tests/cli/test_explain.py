@@ -89,7 +89,7 @@ def test_json_keeps_everything(write_incident: Write, capsys: pytest.CaptureFixt
     silent = rules["pytorch/dead-rank"]
     assert silent["result"] == "not"
     assert [c["value"] for c in silent["evidence"]["children"]] == ["true", "false", "true"]
-    assert document["definitions"]["odd"]["text"] == "ranks that are out"
+    assert document["definitions"]["astray"]["text"] == "ranks that are out"
     assert rules["pytorch/local-hang"]["who"]["yes"] == "2"
 
 
