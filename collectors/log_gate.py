@@ -21,6 +21,8 @@ _ALWAYS = (
     b"DistBackendError",
     b"DistStoreError",
 )
+# Stands in the lists of several libraries, and saves a literal for each: one search is enough.
+_RANKS = b" ranks:"
 # A line that says anything has one of these or stands behind one of the openers. `NCC` is left out:
 # the search goes by first letters, and would stop at each line of NCCL's set-up.
 _ALL = (
@@ -30,6 +32,7 @@ _ALL = (
     _REPORT,
     _ABSENT,
     _STALLED,
+    _RANKS,
 )
 # One that holds another is found with that one.
 LITERALS: tuple[bytes, ...] = tuple(

@@ -17,6 +17,7 @@ from whyhang.collectors.literal_search import (
     search_for,
     search_singly,
 )
+from whyhang.collectors.log_gate import LITERALS as FAULTS
 
 LITERALS = (b"NCCL", b"Traceback (most", b"rror", b"CCL WARN", b"no space left")
 ORDINARY = st.sampled_from((b"step 12 ", b"ERR ", b"space %", b"\n", b"loss nan | lr 1e-5 ", b"Tr"))
@@ -57,6 +58,11 @@ def test_only_between_start_and_end(search: Search, start: int, end: int, found:
 def test_it_works_without_the_library() -> None:
     """Where no wheel of the library exists, the same is found."""
     assert search_for(LITERALS)(b"an error", 0, 8) == [4]
+
+
+def test_one_search_is_enough_for_all_faults() -> None:
+    """A second one would take as long again in every block of every log."""
+    assert len(FAULTS) <= MOST_LITERALS
 
 
 def test_more_literals_than_one_search_takes() -> None:
